@@ -1,0 +1,1 @@
+"""One parser a source of messages: tables of patterns, no state, nothing registers itself."""
