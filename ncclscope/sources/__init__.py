@@ -1,0 +1,8 @@
+"""Where bytes come from: files, directories, globs, archives and standard input, as streams of plain bytes."""
+
+from __future__ import annotations
+
+from ncclscope.sources.hints import Hints
+from ncclscope.sources.inputs import Input, SourceProblem, discover
+
+__all__ = ["Hints", "Input", "SourceProblem", "discover"]
