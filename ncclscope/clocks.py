@@ -9,9 +9,10 @@ from __future__ import annotations
 import calendar
 import enum
 import re
+import time
 from dataclasses import dataclass, replace
 
-__all__ = ["HOST_SKEW_S", "Answer", "Stamp", "before", "format_stamp", "parse_iso", "stamp_of"]
+__all__ = ["HOST_SKEW_S", "Answer", "Stamp", "before", "format_stamp", "parse_iso", "stamp_of", "without_year"]
 
 # Hosts of one cluster run NTP, but a few seconds apart is common in reports; within one host a clock is one clock.
 HOST_SKEW_S = 5.0
@@ -63,9 +64,17 @@ class Stamp:
         return replace(self, seconds=base + whole % 86400 + (self.seconds - whole), year_known=True)
 
 
-def _month_day(seconds_in_1972: int) -> tuple[int, int]:
-    import time
+def without_year(stamp: Stamp) -> Stamp:
+    """The same month, day and time as a text without a year would give it."""
+    if not stamp.year_known or stamp.clock == "boot":
+        return stamp
+    t = time.gmtime(int(stamp.seconds))
+    base = calendar.timegm((_NO_YEAR, t.tm_mon, t.tm_mday, 0, 0, 0))
+    whole = int(stamp.seconds)
+    return replace(stamp, seconds=base + whole % 86400 + (stamp.seconds - whole), year_known=False)
 
+
+def _month_day(seconds_in_1972: int) -> tuple[int, int]:
     t = time.gmtime(seconds_in_1972)
     return t.tm_mon, t.tm_mday
 
@@ -122,8 +131,6 @@ def format_stamp(stamp: Stamp) -> tuple[str, str] | None:
     """(ISO text to the microsecond, zone text or "unknown"); None when the year or the wall clock is not known."""
     if stamp.clock == "boot" or not stamp.year_known:
         return None
-    import time
-
     micros = round(stamp.seconds * 1_000_000)
     whole, rest = divmod(micros, 1_000_000)
     t = time.gmtime(whole)

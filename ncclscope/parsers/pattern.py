@@ -53,6 +53,7 @@ class Pattern:
     fields: Mapping[str, Value] = field(default_factory=dict)
     refine: Callable[[re.Match[str], Line], Mapping[str, Value] | None] | None = None
     adds: tuple[str, ...] = ()  # names that refine may add, for the dictionary of kinds
+    context: bool = False  # also tell how long the stream had been silent before this line (field gap_s)
     since: str = ""
     until: str = ""
 

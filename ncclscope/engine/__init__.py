@@ -1,0 +1,1 @@
+"""Rules over observations: selects, decides with three answers, folds consequences under causes."""

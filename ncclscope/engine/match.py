@@ -1,0 +1,118 @@
+"""Selectors: which observations a signal names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from ncclscope.engine.rule import Signal
+from ncclscope.model import Value
+from ncclscope.observation import Observation
+
+__all__ = ["Index", "in_range", "select"]
+
+
+class Index:
+    """Observations by kind, so that a rule looks only at its own."""
+
+    def __init__(self, observations: Iterable[Observation]) -> None:
+        self._by_kind: dict[str, list[Observation]] = defaultdict(list)
+        for observation in observations:
+            self._by_kind[observation.kind].append(observation)
+
+    def of(self, kind: str) -> Sequence[Observation]:
+        """Those of `kind`; a trailing `*` matches any ending."""
+        if not kind.endswith("*"):
+            return self._by_kind.get(kind, ())
+        prefix = kind[:-1]
+        found = [o for name, some in self._by_kind.items() if name.startswith(prefix) for o in some]
+        found.sort(key=lambda o: o.order)
+        return found
+
+
+def select(signal: Signal, index: Index) -> list[Observation]:
+    """The observations that satisfy the signal, in reading order."""
+    found = [
+        o
+        for kind in signal.kinds
+        for o in index.of(kind)
+        if all(_holds(o, field, modifier, values) for field, modifier, values in signal.conditions)
+    ]
+    found.sort(key=lambda o: (o.source, o.order))
+    return found
+
+
+def _value(observation: Observation, field: str) -> Value | None:
+    if field == "rank":
+        return observation.ranks or None
+    if field == "host":
+        return observation.hosts or None
+    if field == "gpu":
+        return observation.gpus or None
+    return observation.fields.get(field)
+
+
+def _holds(observation: Observation, field: str, modifier: str, values: tuple[str, ...]) -> bool:
+    value = _value(observation, field)
+    if modifier == "known":
+        return (value is not None) == (values[0] == "true")
+    if modifier == "not":
+        return value is None or not any(_same(value, v) for v in values)
+    if value is None:
+        return False
+    if modifier == "is":
+        return any(_same(value, v) for v in values)
+    if modifier == "re":
+        return any(_compiled(v).search(_text(value)) for v in values)
+    if modifier == "contains":
+        return any(v in value if isinstance(value, tuple) else v in _text(value) for v in values)
+    if isinstance(value, (str, tuple)):
+        return False
+    limit = float(values[0])
+    return {"gt": value > limit, "gte": value >= limit, "lt": value < limit, "lte": value <= limit}[modifier]
+
+
+def _same(value: Value, wanted: str) -> bool:
+    if isinstance(value, bool):
+        return ("true" if value else "false") == wanted
+    if isinstance(value, tuple):
+        return wanted in [str(v) for v in value]
+    if isinstance(value, float):
+        try:
+            return value == float(wanted)
+        except ValueError:
+            return False
+    return str(value) == wanted
+
+
+def _text(value: Value) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def in_range(version: str, spec: str) -> bool | None:
+    """Whether `version` satisfies e.g. ">=2.26,<2.27.3"; None when it is not a version."""
+    own = _numbers(version)
+    if own is None:
+        return None
+    for part in spec.split(","):
+        m = re.fullmatch(r"\s*(>=|<=|==|!=|<|>)\s*([\d.]+)\s*", part)
+        limit = _numbers(m[2]) if m else None
+        if m is None or limit is None:
+            raise ValueError(f"not a version range: {part!r}; write for example '>=2.26,<2.26.5'")
+        size = max(len(own), len(limit))
+        a, b = own + (0,) * (size - len(own)), limit + (0,) * (size - len(limit))
+        if not {">=": a >= b, "<=": a <= b, "==": a == b, "!=": a != b, "<": a < b, ">": a > b}[m[1]]:
+            return False
+    return True
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    m = re.match(r"v?(\d+(?:\.\d+)*)", text.strip())
+    return tuple(int(n) for n in m[1].split(".")) if m else None

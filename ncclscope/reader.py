@@ -1,0 +1,381 @@
+"""Reads one input: blocks of bytes -> lines around hits -> envelopes off -> parsers -> events.
+
+Only lines that hold a literal are looked at one by one, and after an opener such as `Traceback` the lines that follow
+it. The end of the stream, its line count and a sample for learning the envelope never depend on the gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ncclscope.clocks import Stamp, parse_iso, without_year
+from ncclscope.envelopes import Unwrapper
+from ncclscope.gate import Gate, make_gate
+from ncclscope.model import Event, Line, Voice
+from ncclscope.parsers.pattern import MAX_BLOCK_LINES, Block, Collector, Pattern, compiled, match
+from ncclscope.sources import Input
+from ncclscope.store import EventStore, StreamInfo
+
+__all__ = ["PatternIndex", "Warn", "read_input"]
+
+Warn = Callable[[str], None]
+
+# Enough lines to see which wrappers repeat; a run prints its banner and first steps within them.
+_SAMPLE_LINES = 400
+_SAMPLE_BYTES = 512 * 1024
+# A line is read in pieces beyond this; no producer that we parse writes such lines, and memory must not follow them.
+_MAX_LINE = 1024 * 1024
+_TAIL_BYTES = 32 * 1024
+_TAIL_LINES = 60
+# Bytes before a hit in which the last dated line is looked for (see Pattern.context).
+_LOOK_BACK = 8 * 1024
+
+# Colour and cursor codes, raw or as JSON escapes, can stand inside a literal.
+_ANSI = re.compile(rb"(?:\x1b|\\u001[bB])\[[0-9;?]*[ -/]*[@-~]")
+
+
+class PatternIndex:
+    """All patterns and blocks, and which of them a literal calls for."""
+
+    def __init__(
+        self, patterns: Sequence[Pattern], blocks: Sequence[Block], make: Callable[[Sequence[str]], Gate] = make_gate
+    ) -> None:
+        literals = sorted({p.literal for p in patterns} | {b.literal for b in blocks})
+        number = {literal: i for i, literal in enumerate(literals)}
+        self.literals = literals
+        self.patterns: list[list[Pattern]] = [[] for _ in literals]
+        self.blocks: list[list[Block]] = [[] for _ in literals]
+        for pattern in patterns:
+            self.patterns[number[pattern.literal]].append(pattern)
+        for block in blocks:
+            self.blocks[number[block.literal]].append(block)
+        self.gate = make(literals)
+
+    def numbers_in(self, text: str) -> list[int]:
+        """The literals that stand in `text`, without the gate."""
+        return [i for i, literal in enumerate(self.literals) if literal in text]
+
+
+@dataclass(slots=True)
+class _Open:
+    voice: Voice
+    logger: str | None
+    collector: Collector
+    left: int = MAX_BLOCK_LINES
+
+
+@dataclass(slots=True)
+class _State:
+    """What is under way in one input."""
+
+    index: PatternIndex
+    unwrapper: Unwrapper
+    store: EventStore
+    info: StreamInfo
+    warn: Warn
+    gated: bool
+    open: list[_Open] = field(default_factory=list)
+    raised: set[str] = field(default_factory=set)
+    line_no: int = 0
+    previous: bytes = b""
+
+
+def read_input(
+    source: Input, index: PatternIndex, store: EventStore, warn: Warn, *, gated: bool = True
+) -> StreamInfo:
+    """Reads `source` to its end into `store` and returns what is known of the stream."""
+    info = StreamInfo(source.name, source.hints, source.group, source.mtime)
+    unwrapper = Unwrapper(source.name)
+    state = _State(index, unwrapper, store, info, warn, gated)
+    tail = bytearray()
+    learned = False
+    for block in _whole_lines(source.blocks(), info):
+        if not learned:
+            sample = _sample(block)
+            unwrapper.learn(sample)
+            _look_at_sample(sample, state)
+            learned = True
+        _read_block(block, state)
+        tail += block[-_TAIL_BYTES:]
+        del tail[:-_TAIL_BYTES]
+        state.previous = block[-_LOOK_BACK:]
+    for line in unwrapper.flush():
+        _take(line, index.numbers_in(line.text), state, None)
+    _close_all(state)
+    _look_at_tail(bytes(tail), state)
+    info.format = unwrapper.describe()
+    info.notes = [*source.notes, *info.notes]
+    store.streams.append(info)
+    return info
+
+
+def _whole_lines(blocks: Iterator[bytes], info: StreamInfo) -> Iterator[bytes]:
+    """Blocks cut at line ends; the first holds the whole sample, so that what is learned does not depend on splits."""
+    parts: list[bytes] = []
+    held = 0
+    first = True
+    for block in blocks:
+        info.bytes += len(block)
+        parts.append(block)
+        held += len(block)
+        if first and held < _SAMPLE_BYTES:
+            continue
+        joined = parts[0] if len(parts) == 1 else b"".join(parts)
+        cut = joined.rfind(b"\n") + 1
+        if cut == 0 and held > _MAX_LINE:
+            cut = (joined.rfind(b"\r") + 1) or len(joined)
+            if b"\r" not in joined:
+                _note(info, "a line longer than 1 MiB was read in pieces")
+        if cut == 0:
+            parts = [joined]
+            continue
+        first = False
+        yield _clean(joined[:cut])
+        rest = joined[cut:]
+        parts, held = [rest], len(rest)
+    joined = b"".join(parts)
+    if joined:
+        yield _clean(joined)
+
+
+def _clean(block: bytes) -> bytes:
+    if b"\0" in block:
+        block = block.replace(b"\0", b"")
+    if b"\x1b" in block or b"\\u001" in block:
+        block = _ANSI.sub(b"", block)
+    return block
+
+
+def _note(info: StreamInfo, text: str) -> None:
+    if text not in info.notes:
+        info.notes.append(text)
+
+
+def _sample(block: bytes) -> list[bytes]:
+    return block[:_SAMPLE_BYTES].split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
+
+
+def _read_block(block: bytes, state: _State) -> None:
+    if state.unwrapper.splits_text:
+        _read_every_line(block, state)
+        return
+    hits = _hits_by_line(block, state) if state.gated else None
+    at = 0  # offset from which lines were not handled yet; state.line_no lines stand before it
+    if hits is None:
+        starts: Iterator[int] = _line_starts(block)
+    else:
+        starts = iter(hits)
+    for start in starts:
+        while state.open and at < start:  # lines between hits belong to what an opener began
+            at = _one_line(block, at, (), state)
+        if at < start:
+            state.line_no += block.count(b"\n", at, start)
+            at = start
+        if at == start:
+            at = _one_line(block, start, hits[start] if hits is not None else None, state)
+    while state.open and at < len(block):
+        at = _one_line(block, at, (), state)
+    if at < len(block):
+        state.line_no += block.count(b"\n", at) + (not block.endswith(b"\n"))
+    state.info.lines = state.line_no
+
+
+def _hits_by_line(block: bytes, state: _State) -> dict[int, list[int]]:
+    """Literal numbers by the offset of the line they stand in, in order."""
+    found: dict[int, list[int]] = {}
+    line_end = -1
+    here: list[int] = []
+    for end, number in state.index.gate.hits(block):
+        if end > line_end:
+            start = block.rfind(b"\n", 0, end) + 1
+            line_end = block.find(b"\n", end)
+            if line_end < 0:
+                line_end = len(block)
+            here = found[start] = []
+        if number not in here:
+            here.append(number)
+    return found
+
+
+def _line_starts(block: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(block):
+        yield at
+        end = block.find(b"\n", at)
+        if end < 0:
+            return
+        at = end + 1
+
+
+def _one_line(block: bytes, start: int, numbers: Sequence[int] | None, state: _State) -> int:
+    """Handles the physical line at `start` and returns where the next begins."""
+    end = block.find(b"\n", start)
+    if end < 0:
+        end = len(block)
+    state.line_no += 1
+    for line in state.unwrapper.unwrap(block[start:end], state.line_no):
+        known = state.index.numbers_in(line.text) if numbers is None else numbers
+        _take(line, known, state, (block, start))
+    return end + 1
+
+
+def _read_every_line(block: bytes, state: _State) -> None:
+    """For envelopes that split or escape text: unwrap first, then search."""
+    lines: list[Line] = []
+    for start in _line_starts(block):
+        end = block.find(b"\n", start)
+        state.line_no += 1
+        lines += state.unwrapper.unwrap(block[start : end if end >= 0 else len(block)], state.line_no)
+    state.info.lines = state.line_no
+    if not state.gated:
+        for line in lines:
+            _take(line, state.index.numbers_in(line.text), state, None)
+        return
+    texts = [line.text.encode("utf-8", "replace") for line in lines]
+    joined = b"\n".join(texts) + b"\n"
+    hits = _hits_by_line(joined, state)
+    at = 0
+    for line, text in zip(lines, texts, strict=True):
+        numbers = hits.get(at, ())
+        if numbers or state.open:
+            _take(line, numbers, state, None)
+        at += len(text) + 1
+
+
+def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes, int] | None) -> None:
+    """One logical line: to the blocks under way, then to the patterns that its literals call for."""
+    if state.open:
+        _feed(line, state)
+    for number in numbers:
+        for pattern in state.index.patterns[number]:
+            try:
+                event = match(pattern, line)
+            except Exception as error:  # a bug in one pattern must not cost the report
+                _report(state, pattern.kind, line, error)
+                continue
+            if event is not None:
+                if pattern.context and place is not None:
+                    event = _with_context(event, place, state)
+                _emit(event, state)
+        for block in state.index.blocks[number]:
+            _open(block, line, state)
+
+
+def _open(block: Block, line: Line, state: _State) -> None:
+    m = compiled(block.regex).search(line.text)
+    if m is None:
+        return
+    try:
+        collector = block.open(m, line)
+    except Exception as error:
+        _report(state, "/".join(block.kinds), line, error)
+        return
+    if collector is not None:
+        state.open.append(_Open(line.env.voice, line.env.logger, collector))
+
+
+def _feed(line: Line, state: _State) -> None:
+    env = line.env
+    for item in list(state.open):
+        item.left -= 1
+        other_voice = env.voice != item.voice
+        other_logger = env.logger is not None and env.logger != item.logger
+        if not (other_voice or other_logger):
+            try:
+                wants_more = item.collector.feed(line)
+            except Exception as error:
+                _report(state, type(item.collector).__name__, line, error)
+                wants_more = False
+            if not wants_more:
+                item.left = 0
+        if item.left <= 0:
+            state.open.remove(item)
+            _close(item, state)
+
+
+def _close(item: _Open, state: _State) -> None:
+    try:
+        events = item.collector.close()
+    except Exception as error:
+        _report(state, type(item.collector).__name__, None, error)
+        return
+    for event in events:
+        _emit(event, state)
+
+
+def _close_all(state: _State) -> None:
+    for item in state.open:
+        _close(item, state)
+    state.open.clear()
+
+
+def _emit(event: Event, state: _State) -> None:
+    state.info.events += 1
+    if event.env.rank is not None:
+        state.info.ranks.add(event.env.rank)
+    if event.env.repeated:
+        state.info.deduplicated = True
+    state.store.add(event)
+
+
+def _report(state: _State, what: str, line: Line | None, error: Exception) -> None:
+    if what in state.raised:
+        return
+    state.raised.add(what)
+    where = f" at {line.ref}" if line is not None else f" in {state.info.path}"
+    state.warn(f"a parser failed{where}: {what}: {type(error).__name__}: {error}")
+
+
+def _with_context(event: Event, place: tuple[bytes, int], state: _State) -> Event:
+    """Adds gap_s, the seconds since the last dated line before this one in the same input."""
+    now = event.env.time
+    if now is None:
+        return event
+    block, start = place
+    before = (state.previous + block[max(0, start - _LOOK_BACK) : start])[-_LOOK_BACK:]
+    for raw in reversed(before.split(b"\n")):
+        for line in reversed(state.unwrapper.unwrap(raw, 0)):
+            then = line.env.time or loose_time(line.text)
+            if then is not None and then.clock != "boot":
+                # Loggers differ in printing the year; a gap never spans one.
+                gap = without_year(now).seconds - without_year(then).seconds
+                return replace(event, fields={**event.fields, "gap_s": round(gap, 3)})
+    return event
+
+
+_LOOSE_TIME = re.compile(r"\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+
+
+def loose_time(text: str) -> Stamp | None:
+    """The first full date and time near the start of a line whose logger we do not know."""
+    return parse_iso(text[:80]) if _LOOSE_TIME.search(text[:80]) else None
+
+
+def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
+    """First time of the stream; the unwrapper is not disturbed, so a fresh one is used."""
+    probe = Unwrapper(state.info.path)
+    probe.learn(sample)
+    for number, raw in enumerate(sample[:80], 1):
+        for line in probe.unwrap(raw, number):
+            stamp = line.env.time or loose_time(line.text)
+            if stamp is not None:
+                state.info.first_time = stamp
+                return
+
+
+def _look_at_tail(tail: bytes, state: _State) -> None:
+    """The last lines and the last time of the stream."""
+    raws = tail.rstrip(b"\n").split(b"\n")[-_TAIL_LINES:]
+    first = state.line_no - len(raws) + 1
+    lines: list[Line] = []
+    for offset, raw in enumerate(raws):
+        lines += state.unwrapper.unwrap(raw, first + offset)
+    lines += state.unwrapper.flush()
+    state.info.tail = lines
+    for line in reversed(lines):
+        stamp = line.env.time or loose_time(line.text)
+        if stamp is not None:
+            state.info.last_time = stamp
+            return

@@ -1,0 +1,108 @@
+"""Holds what the parsers understood, in memory that does not grow with the input.
+
+Events that say the same thing in the same process are one group: the first and last few are kept, and a count. How a
+stream ended, how many lines it had and what its wrappers were is kept per input.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from ncclscope.clocks import Stamp
+from ncclscope.model import Event, Line
+from ncclscope.sources import Hints
+
+__all__ = ["EventGroup", "EventStore", "StreamInfo"]
+
+_KEEP_FIRST = 4
+_KEEP_LAST = 4
+# Distinct groups of one kind in one input; what comes after shares one group, so hostile input cannot fill memory.
+_MAX_GROUPS_PER_KIND = 4096
+
+
+@dataclass(slots=True)
+class EventGroup:
+    """Events of one kind, process and meaning."""
+
+    first: list[Event] = field(default_factory=list)
+    last: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEEP_LAST))
+    count: int = 0
+
+    def add(self, event: Event) -> None:
+        self.count += 1
+        if len(self.first) < _KEEP_FIRST:
+            self.first.append(event)
+        else:
+            self.last.append(event)
+
+    def __iter__(self) -> object:
+        yield from self.first
+        yield from self.last
+
+
+@dataclass(slots=True)
+class StreamInfo:
+    """One input as it was read."""
+
+    path: str
+    hints: Hints
+    group: str
+    mtime: float | None = None
+    bytes: int = 0
+    lines: int = 0
+    events: int = 0
+    format: str = ""
+    notes: list[str] = field(default_factory=list)
+    first_time: Stamp | None = None
+    last_time: Stamp | None = None
+    tail: list[Line] = field(default_factory=list)
+    ranks: set[int] = field(default_factory=set)
+    deduplicated: bool = False  # Ray dropped other workers' lines
+    excerpt: bool = False  # shows signs of having been cut by hand ("...", no beginning)
+
+
+class EventStore:
+    """Takes events in reading order and gives them back grouped."""
+
+    def __init__(self) -> None:
+        self.streams: list[StreamInfo] = []
+        self._groups: dict[tuple[object, ...], EventGroup] = {}
+        self._kinds: dict[tuple[str, str], int] = {}
+        self._order = 0
+
+    def add(self, event: Event) -> None:
+        self._order += 1
+        event = replace(event, order=self._order)
+        env = event.env
+        who = (event.ref.path, env.host, env.pid, env.rank, env.local_rank, env.task, env.pod, env.actor)
+        meaning = tuple(value for name, value in event.fields.items() if not isinstance(value, float))
+        key = (event.kind, who, meaning)
+        group = self._groups.get(key)
+        if group is None:
+            per_kind = (event.kind, event.ref.path)
+            count = self._kinds.get(per_kind, 0) + 1
+            self._kinds[per_kind] = count
+            if count > _MAX_GROUPS_PER_KIND:
+                key = (event.kind, event.ref.path, "overflow")
+                group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = EventGroup()
+        group.add(event)
+
+    def groups(self, *kinds: str) -> list[EventGroup]:
+        """Groups of these kinds (all without arguments), in order of their first event."""
+        if not kinds:
+            return list(self._groups.values())
+        wanted = set(kinds)
+        return [group for key, group in self._groups.items() if key[0] in wanted]
+
+    def events(self, *kinds: str) -> list[Event]:
+        """The kept events of these kinds in reading order."""
+        found = [event for group in self.groups(*kinds) for event in [*group.first, *group.last]]
+        found.sort(key=lambda event: event.order)
+        return found
+
+    @property
+    def total(self) -> int:
+        return sum(group.count for group in self._groups.values())
