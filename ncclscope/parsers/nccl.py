@@ -1,0 +1,26 @@
+"""Everything that NCCL prints and this tool understands, and what PyTorch repeats of it.
+
+Message texts: NVIDIA/nccl, release tags 2.3.5 to 2.30.7, and runs of 2.18.3, 2.26.2, 2.28.9 and 2.32.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ncclscope.parsers import nccl_cuda, nccl_init, nccl_net, nccl_peers, nccl_shm, nccl_warn
+
+if TYPE_CHECKING:
+    from ncclscope.parsers.pattern import Block, Pattern
+
+__all__ = ["BLOCKS", "PATTERNS"]
+
+PATTERNS: tuple[Pattern, ...] = (
+    *nccl_init.PATTERNS,
+    *nccl_warn.PATTERNS,
+    *nccl_cuda.PATTERNS,
+    *nccl_peers.PATTERNS,
+    *nccl_shm.PATTERNS,
+    *nccl_net.PATTERNS,
+)
+
+BLOCKS: tuple[Block, ...] = nccl_warn.BLOCKS
