@@ -1,10 +1,10 @@
 """Compares what `ncclscope arch` reads with what cuobjdump lists, and times both.
 
     python benchmarks/arch_vs_cuobjdump.py --cuobjdump PATH [--cuobjdump PATH] WHEEL_OR_LIBRARY...
-
-Installs and fetches nothing. Get the wheels with `pip download --no-deps nvidia-nccl-cu12==2.26.2` and cuobjdump from the wheel
-nvidia-cuda-cuobjdump; older ones, which read files that the newest refuses, stand inside triton wheels. With several, each file is
-compared with the first that reads it. A wheel is unpacked to a temporary directory and removed again.
+ Installs and fetches nothing. Get the wheels with `pip download --no-deps nvidia-nccl-cu12==2.26.2` and
+cuobjdump from the wheel nvidia-cuda-cuobjdump; older ones, which read files that the newest refuses, stand
+inside triton wheels. With several, each file is compared with the first that reads it. A wheel is unpacked
+to a temporary directory and removed again.
 
 Prints one JSON object a file. Exit status 1 when a listing differs.
 """
@@ -28,8 +28,8 @@ from pathlib import Path
 from ncclscope.arch import read_library
 code = read_library(Path(sys.argv[1]))
 print(json.dumps({
-    "nccl": code.nccl_version, "cuda": code.cuda_version,
-    "sass": {a.sass: n for a, n in code.sass_counts.items()}, "ptx": {a.ptx: n for a, n in code.ptx_counts.items()},
+    "nccl": code.nccl_version, "cuda": code.cuda_version, "sass": {a.sass: n for a, n in
+    code.sass_counts.items()}, "ptx": {a.ptx: n for a, n in code.ptx_counts.items()},
 }))
 """
 LISTED = re.compile(r"\.sm_(\d+[af]?)\.(cubin|ptx)$", re.MULTILINE)
@@ -63,7 +63,11 @@ def compare(name: str, library: Path, tools: list[str], rounds: int) -> dict[str
         return {"file": name, "error": err.strip().splitlines()[-1:]}
     ours = json.loads(out)
     row: dict[str, object] = {
-        "file": name, "mb": round(library.stat().st_size / 1e6), **ours, "seconds": round(seconds, 3), "peak_mb": round(memory)
+        "file": name,
+        "mb": round(library.stat().st_size / 1e6),
+        **ours,
+        "seconds": round(seconds, 3),
+        "peak_mb": round(memory),
     }
     refusals = {}
     for tool in tools:
@@ -92,7 +96,9 @@ def compare(name: str, library: Path, tools: list[str], rounds: int) -> dict[str
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cuobjdump", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("files", nargs="+", type=Path)

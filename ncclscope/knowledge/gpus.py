@@ -1,10 +1,9 @@
 """What is known about GPU architectures and about the machine code in NCCL builds.
 
 Imported by the triage path: nothing heavy is imported here and every question is answered from small tables.
-
-Sources: NVIDIA's CUDA C++ programming guide (compute capabilities; which code runs where), the release notes of the PTX ISA
-(first toolkit of each target) and of CUDA 13.0 (targets dropped). What NCCL wheels hold was measured with `ncclscope arch`;
-docs/arch-measurements.md has the table.
+ Sources: NVIDIA's CUDA C++ programming guide (compute capabilities; which code runs where), the release
+notes of the PTX ISA (first toolkit of each target) and of CUDA 13.0 (targets dropped). What NCCL wheels hold
+was measured with `ncclscope arch`; docs/arch-measurements.md has the table.
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ class Arch(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """One row of the table. CUDA versions are (major, minor); `last_cuda` is None while current toolkits build for it.
+    """One row of the table. CUDA versions are (major, minor); `last_cuda` is None while current toolkits
+    build for it.
 
     `tegra` marks systems on chip, between which and other GPUs NVIDIA promises no binary compatibility.
     """
@@ -66,7 +66,9 @@ class Architecture(NamedTuple):
         """Three lines for people: what the GPU is, which toolkits build for it, what else runs on it."""
         major, minor = self.capability
         last = f" up to {_dotted(self.last_cuda)}" if self.last_cuda else ""
-        older = [a.capability.sm for a in ARCHITECTURES if _same_binary(a, self) and a.capability.minor < minor]
+        older = [
+            a.capability.sm for a in ARCHITECTURES if _same_binary(a, self) and a.capability.minor < minor
+        ]
         also = f", and that of {', '.join(older)}" if older else ""
         return (
             f"{self.capability.sm} is compute capability {self.capability} ({self.generation}): {self.gpus}.\n"
@@ -77,7 +79,13 @@ class Architecture(NamedTuple):
 
 
 def _row(
-    sm: int, generation: str, gpus: str, first: tuple[int, int], last: tuple[int, int] | None = None, *, tegra: bool = False
+    sm: int,
+    generation: str,
+    gpus: str,
+    first: tuple[int, int],
+    last: tuple[int, int] | None = None,
+    *,
+    tegra: bool = False,
 ) -> Architecture:
     return Architecture(ComputeCapability(*divmod(sm, 10)), generation, gpus, first, last, tegra)
 
@@ -108,7 +116,8 @@ ARCHITECTURES: tuple[Architecture, ...] = (
 )
 _BY_CAPABILITY = {row.capability: row for row in ARCHITECTURES}
 
-# Model names as NVML, nvidia-smi and PyTorch print them: 'NVIDIA H100 80GB HBM3', 'Tesla V100-SXM2-32GB', 'NVIDIA A10G'.
+# Model names as NVML, nvidia-smi and PyTorch print them: 'NVIDIA H100 80GB HBM3', 'Tesla V100-SXM2-32GB',
+# 'NVIDIA A10G'.
 _MODELS: dict[str, int] = {
     model: sm
     for sm, models in {
@@ -147,7 +156,8 @@ def capability_of(gpu_name: str) -> ComputeCapability | None:
 
 
 def _sm_of(words: list[str]) -> int | None:
-    # Names that share their number with other generations: 'RTX 6000 Ada Generation', 'RTX PRO 6000 Blackwell', 'Quadro RTX 6000'.
+    # Names that share their number with other generations: 'RTX 6000 Ada Generation', 'RTX PRO 6000
+    # Blackwell', 'Quadro RTX 6000'.
     if "ADA" in words:
         return 89
     if "RTX" in words and ("BLACKWELL" in words or "PRO" in words):
@@ -180,7 +190,11 @@ def parse_capability(text: str) -> ComputeCapability | None:
     match = _SM.fullmatch(text.strip())
     if match is None:
         return None
-    capability = ComputeCapability(*divmod(int(match[1]), 10)) if match[1] else ComputeCapability(int(match[3]), int(match[4]))
+    capability = (
+        ComputeCapability(*divmod(int(match[1]), 10))
+        if match[1]
+        else ComputeCapability(int(match[3]), int(match[4]))
+    )
     return capability if capability.major else None
 
 
@@ -205,8 +219,8 @@ def is_tegra(capability: ComputeCapability) -> bool:
 def sass_fit(arch: Arch, gpu: ComputeCapability) -> Literal["native", "none", "unknown"]:
     """Whether machine code for `arch` runs on `gpu`.
 
-    Same major version and a minor not above the GPU's; an 'a' variant on its exact GPU only. Between Tegra and other GPUs
-    of one major version NVIDIA promises nothing, so the answer is 'unknown'.
+    Same major version and a minor not above the GPU's; an 'a' variant on its exact GPU only. Between Tegra
+    and other GPUs of one major version NVIDIA promises nothing, so the answer is 'unknown'.
     """
     code = ComputeCapability(*divmod(arch.number, 10))
     if code == gpu:
@@ -254,9 +268,10 @@ def default_coverage(nccl_version: str, cuda_built: str) -> tuple[tuple[Arch, ..
 def banner_fit(nccl_version: str, cuda_built: str, gpu: ComputeCapability) -> Fit:
     """Judges a log banner `NCCL version 2.26.2+cuda12.2` against a GPU.
 
-    A build that was measured is answered from its coverage. Of any other, only one thing is certain: a toolkit older than the
-    GPU cannot have built machine code for it, so that at best the driver compiles NCCL's PTX ('jit'). The rest is 'unknown'.
-    A library of one's own build can carry the same banner, so even 'none' needs the file itself (`ncclscope arch`) as proof.
+    A build that was measured is answered from its coverage. Of any other, only one thing is certain: a
+    toolkit older than the GPU cannot have built machine code for it, so that at best the driver compiles
+    NCCL's PTX ('jit'). The rest is 'unknown'. A library of one's own build can carry the same banner, so
+    even 'none' needs the file itself (`ncclscope arch`) as proof.
     """
     coverage = default_coverage(nccl_version, cuda_built)
     if coverage is not None:
@@ -269,7 +284,8 @@ def banner_fit(nccl_version: str, cuda_built: str, gpu: ComputeCapability) -> Fi
 
 
 def wheel_for(gpu: ComputeCapability, cuda_major: int, at_least: str | None) -> tuple[str, str] | None:
-    """Package and version of a measured NVIDIA wheel with machine code for `gpu`, for programs of CUDA `cuda_major`.
+    """Package and version of a measured NVIDIA wheel with machine code for `gpu`, for programs of CUDA
+    `cuda_major`.
 
     The first one not older than `at_least`, else the newest; None when no measured wheel has it.
     """
@@ -277,11 +293,14 @@ def wheel_for(gpu: ComputeCapability, cuda_major: int, at_least: str | None) -> 
     fitting = [
         version
         for version, cuda in WHEELS.get(package, ())
-        if (coverage := default_coverage(version.partition(".post")[0], cuda)) and fit(*coverage, gpu) == "native"
+        if (coverage := default_coverage(version.partition(".post")[0], cuda))
+        and fit(*coverage, gpu) == "native"
     ]
     if not fitting:
         return None
-    later = [version for version in fitting if at_least is None or version_key(version) >= version_key(at_least)]
+    later = [
+        version for version in fitting if at_least is None or version_key(version) >= version_key(at_least)
+    ]
     return package, (later[0] if later else fitting[-1])
 
 
