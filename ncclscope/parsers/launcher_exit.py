@@ -77,6 +77,8 @@ _DEATHS = frozenset({4, 5, 7, 8, 9, 11, 31})
 _ABORT = 6
 _WRAPPED = 128  # a shell or a container runtime reports death by signal n as 128 + n
 _LAST_SIGNAL = 64
+_BYTE = 256
+_FOLDED = frozenset({4, 6, 7, 8, 9, 11, 15})  # 255 is left out: it is everybody's "failed"
 _CANNOT_START = frozenset({126, 127})
 
 # Groups of the launcher patterns that are whole numbers, beside INT_FIELDS.
@@ -119,14 +121,17 @@ def signal_facts(number: int) -> dict[str, Value]:
 def exit_facts(code: int) -> dict[str, Value]:
     """Fields exit_code, nature and perhaps signal and suggests of an exit status as launchers print it.
 
-    Negative is minus the signal. 129 to 192 is 128 plus the signal. Other codes above zero follow an error that
-    the process has told itself, except 126 and 127: the program could not be started.
+    Negative is minus the signal. 129 to 192 is 128 plus the signal, and a launcher that passes a negative
+    status on to exit(3) ends with 256 minus the signal. Other codes above zero follow an error that the process
+    has told itself, except 126 and 127: the program could not be started.
     """
     fields: dict[str, Value] = {"exit_code": code}
     if -_LAST_SIGNAL <= code < 0:
         return fields | signal_facts(-code)
     if _WRAPPED < code <= _WRAPPED + _LAST_SIGNAL:
         return fields | signal_facts(code - _WRAPPED)
+    if _BYTE - code in _FOLDED:
+        return fields | signal_facts(_BYTE - code)
     if code == 0:
         return fields | {"nature": "info"}
     return fields | {"nature": "symptom" if code in _CANNOT_START else "consequence"}

@@ -145,8 +145,7 @@ _LIGHTNING: tuple[Pattern, ...] = (
         r"All distributed processes registered\. Starting with (?P<world_size>\d+) processes",
     ),
     # [rank: 0] Child process with PID 31337 terminated with code -9. Forcefully terminating all other
-    # processes ...
-    #                                                                  (2.0 on; the rank is the printer's)
+    # processes to avoid zombies                                          (2.0 on; the rank is the printer's)
     Pattern(
         "pl.child_exit",
         "Child process with PID",
@@ -167,7 +166,7 @@ _LIGHTNING: tuple[Pattern, ...] = (
 
 _ACCELERATE: tuple[Pattern, ...] = (
     # subprocess.CalledProcessError: Command '['/venv/bin/python', 'train.py']' returned non-zero exit status
-    # 1.   (all)
+    # 1.                                                                                                 (all)
     # subprocess.CalledProcessError: Command '[...]' died with <Signals.SIGKILL: 9>.
     Pattern(
         "acc.child_exit",
@@ -179,8 +178,7 @@ _ACCELERATE: tuple[Pattern, ...] = (
         adds=("signal",),
     ),
     # accelerate.utils.operations.DistributedOperationException: Cannot apply desired operation due to shape
-    # mismatches.
-    #                                                                  (0.20 on, with ACCELERATE_DEBUG_MODE=1)
+    # mismatches.                                                      (0.20 on, with ACCELERATE_DEBUG_MODE=1)
     Pattern(
         "acc.shape_mismatch",
         "Cannot apply desired operation due to shape mismatches",

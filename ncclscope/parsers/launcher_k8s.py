@@ -45,7 +45,7 @@ _CONTAINERS: tuple[Pattern, ...] = (
     Pattern(
         "k8s.oom_killed",
         "OOMKilled",
-        r"(?:\b[Rr]eason:\s+|\"reason\":\s*\"|\breason=\"?|\d+/\d+\s+(?:Init:)?|\bwas )OOMKilled\b",
+        r"(?:\b[Rr]eason:\s+|\"reason\":\s*\"|\breason=\"?|\d+/\d+\s+(?:Init:)?)OOMKilled\b",
         nature="cause",
         cause="oom-cgroup",
     ),
@@ -195,7 +195,7 @@ _SCHEDULER: tuple[Pattern, ...] = (
         cause="preempted",
     ),
     # Warning  FailedScheduling  2m  default-scheduler  0/4 nodes are available: 4 Insufficient
-    # nvidia.com/gpu.   (all)
+    # nvidia.com/gpu.                                                                                    (all)
     # A pod that never starts is a peer that never arrives.
     Pattern(
         "k8s.failed_scheduling",
@@ -213,8 +213,7 @@ _SCHEDULER: tuple[Pattern, ...] = (
         fields={"suggests": "rendezvous"},
     ),
     # Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu,
-    # which is
-    # unexpected                                                                                         (all)
+    # which is unexpected                                                                                (all)
     Pattern(
         "k8s.admission_rejected",
         "Allocate failed due to",

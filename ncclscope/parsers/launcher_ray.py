@@ -1,7 +1,7 @@
 """Messages of Ray's driver, raylet and Ray Train's controller.
 
-A rank is taken only from text that names it (`world_rank=`, `[Rank N Error Snippet]`): the pid in Ray's prefix of
-a folded line is another process's.
+A rank is taken only from text that names it (`world_rank=`, `[Rank N Error Snippet]`): the pid in Ray's
+prefix of a folded line is another process's.
 """
 
 from __future__ import annotations
@@ -153,8 +153,7 @@ _DEATHS: tuple[Pattern, ...] = (
         fields={"suggests": "rank-died"},
     ),
     # The node with node id: 4f1e and address: 10.0.0.2 and node name: 10.0.0.2 has been marked dead because
-    # the
-    # detector has missed too many heartbeats from it.                                              (1.x, 2.x)
+    # the detector has missed too many heartbeats from it.                                          (1.x, 2.x)
     Pattern(
         "ray.node_died",
         "has been marked dead because",
@@ -203,8 +202,7 @@ _MEMORY: tuple[Pattern, ...] = (
         cause="oom-host",
     ),
     # 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons
-    # at node
-    # (ID: abc, IP: 10.0.0.2) over the last time period.                                              (2.2 on)
+    # at node (ID: abc, IP: 10.0.0.2) over the last time period.                                      (2.2 on)
     Pattern(
         "ray.oom_kill",
         "killed due to memory pressure (OOM)",
@@ -221,8 +219,7 @@ _NOISE: tuple[Pattern, ...] = tuple(
     #     (Ray Train 2.x)
     # ... was killed by `ray.kill`                                        (an actor that its owner ended; 2.x)
     # core_worker.cc:2465: Actor with class name: 'PreemptionWatcher' ... has constructor arguments in the
-    # object store
-    #                                                                 (level E, in healthy runs; 2.4x to 2.5x)
+    # object store                                                    (level E, in healthy runs; 2.4x to 2.5x)
     # Failed to send resource request for train-44. If this only happens transiently ...       (Ray Train 2.x)
     Pattern(kind, literal, regex, nature="noise")
     for kind, literal, regex in (
@@ -324,7 +321,7 @@ _KILLED = re.compile(
     r"\((?:actor ID|task ID|job ID)[^)]*?\bpid=(?P<pid>\d+), memory used=(?P<used>[\d.]+ ?[KMGT]?B)"
 )
 _TOTAL = re.compile(r"was (?P<total>[\d.]+ ?\w?B / [\d.]+ ?\w?B) \([\d.]+\)")
-_USER = re.compile(r"^\s*(?P<top_pid>\d+)\s+(?P<top_gb>[\d.]+)\s+(?P<top_command>\S.*?)\s*$")
+_USER = re.compile(r"^\s*(?P<top_pid>\d+)\s+(?P<top_gb>\d+(?:\.\d+)?)\s+(?P<top_command>\S.*?)\s*$")
 _USER_HEAD = re.compile(r"^\s*PID\s+MEM\(GB\)\s+COMMAND|Top 10 memory users")
 
 
@@ -344,7 +341,7 @@ class _MemoryReport(Collector):
             self._fed += 1
             self._fields |= {
                 "top_pid": int(m["top_pid"]),
-                "top_gb": m["top_gb"],
+                "top_gb": float(m["top_gb"]),
                 "top_command": m["top_command"],
             }
             return False
@@ -377,10 +374,8 @@ BLOCKS: tuple[Block, ...] = (
         lambda _m, line: _Died(line),
     ),
     # Memory on the node (IP: 10.0.0.2, ID: 0c51) where the task (actor ID: 5b10, name=W.__init__,
-    # pid=3987214, memory
-    # used=56.41GB) was running was 246.38GB / 251.54GB (0.979486), which exceeds the memory usage threshold
-    # of 0.95.
-    # ... Top 10 memory users:
+    # pid=3987214, memory used=56.41GB) was running was 246.38GB / 251.54GB (0.979486), which exceeds the
+    # memory usage threshold of 0.95. ... Top 10 memory users:
     # PID     MEM(GB) COMMAND
     # 3987214 56.41   ray::WorkerDict.actor_rollout_generate_sequences                                (2.2 on)
     Block(

@@ -121,17 +121,16 @@ _TASKS: tuple[Pattern, ...] = (
         adds=("tasks", "task"),
     ),
     # slurmstepd: error: Detected 1 oom_kill event in StepId=123456.0. Some of the step tasks have been OOM
-    # Killed.
-    #                                                                                               (21.08 on)
+    # Killed.                                                                                       (21.08 on)
     # slurmstepd: error: Detected 1 oom-kill event(s) in StepId=214.batch cgroup. Some of your processes ...
-    # (to 21)
+    #                                                                                                  (to 21)
     # It can have been a data-loading worker and not the rank itself.
     *(
         Pattern(
             "slurm.oom",
             literal,
             r"Detected (?P<count>\d+) oom[_-]kill event(?:s|\(s\))? in "
-            r"(?:StepId=|step )(?P<step>\w+(?:\.\w+)?)",
+            r"(?:StepId=|step )(?P<job>\w+(?:\.\w+)?)",
             nature="cause",
             cause="oom-cgroup",
         )
@@ -141,7 +140,7 @@ _TASKS: tuple[Pattern, ...] = (
     Pattern(
         "slurm.oom",
         "exceeded memory limit",
-        r"(?:StepId=|[Ss]tep |Job )?(?P<step>\d+(?:\.\w+)?) exceeded memory limit"
+        r"(?:StepId=|[Ss]tep |Job )?(?P<job>\d+(?:\.\w+)?) exceeded memory limit"
         r"(?: \((?P<used>\d+) > (?P<limit>\d+)\))?, being killed",
         nature="cause",
         cause="oom-cgroup",
@@ -197,7 +196,7 @@ _JOBS: tuple[Pattern, ...] = (
         Pattern(
             "slurm.terminating",
             literal,
-            rf"srun: {literal} (?:StepId=|job step |JobId=)(?P<step>[\w.]+)",
+            rf"srun: {literal} (?:StepId=|job step |JobId=)(?P<job>[\w.]+)",
             nature="consequence",
         )
         for literal in ("Terminating", "Force Terminated")
@@ -223,7 +222,7 @@ _JOBS: tuple[Pattern, ...] = (
     Pattern(
         "slurm.launch_failed",
         "Task launch for",
-        r"Task launch for (?:StepId=)?(?P<step>[\w.]+) failed on node (?P<host>[^\s:]+): (?P<reason>.+)",
+        r"Task launch for (?:StepId=)?(?P<job>[\w.]+) failed on node (?P<host>[^\s:]+): (?P<reason>.+)",
         nature="symptom",
         fields={"suggests": "rendezvous"},
     ),

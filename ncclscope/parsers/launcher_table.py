@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from ncclscope.model import Event, Line, Value
-from ncclscope.parsers.launcher_exit import ExceptionTail, exit_facts, from_exit_code
+from ncclscope.parsers.launcher_exit import ExceptionTail, exit_facts, from_exit_code, from_signal
 from ncclscope.parsers.pattern import Block, Collector, Pattern
 
 __all__ = ["BLOCKS", "PATTERNS"]
@@ -133,7 +133,7 @@ def _error_file(m: re.Match[str], line: Line) -> dict[str, Value] | None:
 
 PATTERNS: tuple[Pattern, ...] = (
     # A row of the table that was pasted without its head; the same row as launch.failure_row when the head is
-    # there.
+    # there too.
     #   exitcode  : -9 (pid: 17746)  (SIGKILL)      (1.10 to 2.14; `exitcode: 1 (pid: 7)` in 1.9)
     Pattern(
         "launch.exit_row",
@@ -142,6 +142,15 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         refine=from_exit_code,
         adds=("signal", "suggests"),
+    ),
+    # traceback : Signal 9 (SIGKILL) received by PID 17746                                     (1.10 to 2.14)
+    Pattern(
+        "launch.exit_row",
+        "received by PID",
+        r"Signal (?P<signal>\d+) \(SIG\w+\) received by PID (?P<pid>\d+)",
+        nature="symptom",
+        refine=from_signal,
+        adds=("suggests",),
     ),
     # {"message": {"message": "ValueError: bad", "extraInfo": {"py_callstack": "Traceback ...", "timestamp":
     # "1796"}}}
@@ -157,8 +166,7 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 
 # The table under `ChildFailedError:`, one per node. "Root Cause (first observed failure)" is the first child
-# that this
-# agent saw end, to the second; it is a victim often enough that it only says who came first here.
+# that this agent saw end, to the second; it is a victim often enough that it only says who came first here.
 #   Failures:
 #   [1]:
 #     time      : 2026-11-30_20:32:10

@@ -73,7 +73,7 @@ _WORKERS: tuple[Pattern, ...] = (
         refine=with_signal,
     ),
     # [default] Worker pid=17726 stuck in uninterruptible sleep (D-state) for 120.0s (>= 120.0s); marking ...
-    # (2.14)
+    #                                                                                                   (2.14)
     Pattern(
         "launch.stuck_in_kernel",
         "uninterruptible sleep (D-state)",
@@ -82,7 +82,7 @@ _WORKERS: tuple[Pattern, ...] = (
         fields={"suggests": "storage-hang"},
     ),
     # Process 17726 did not exit after SIGKILL within 30s; abandoning and continuing teardown. Worker may be
-    # in ... (2.14)
+    # in uninterruptible kernel sleep                                                                   (2.14)
     Pattern(
         "launch.stuck_in_kernel",
         "abandoning and continuing teardown",
@@ -180,8 +180,7 @@ _RENDEZVOUS: tuple[Pattern, ...] = (
         cause="rendezvous",
     ),
     # ...rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. See inner
-    # exception
-    # for details.                                                                               (1.9 to 2.14)
+    # exception for details.                                                                     (1.9 to 2.14)
     Pattern(
         "launch.rdzv_connection",
         "RendezvousConnectionError: ",
@@ -203,8 +202,7 @@ _RENDEZVOUS: tuple[Pattern, ...] = (
         nature="consequence",
     ),
     # The node 'host-b_1234_0' has failed to send a keep-alive heartbeat to the rendezvous 'none' due to an
-    # error of
-    # type RendezvousConnectionError.  (1.9 to 2.14; also `has failed to shutdown the rendezvous`, at the end)
+    # error of type RendezvousConnectionError.          (1.9 to 2.14; at the end `has failed to shutdown the`)
     Pattern(
         "launch.rdzv_heartbeat",
         "due to an error of type",
