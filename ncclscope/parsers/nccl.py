@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncclscope.parsers import nccl_cuda, nccl_init, nccl_net, nccl_peers, nccl_shm, nccl_warn
+from ncclscope.parsers import (
+    nccl_cuda,
+    nccl_gpu,
+    nccl_ib,
+    nccl_init,
+    nccl_misc,
+    nccl_net,
+    nccl_peers,
+    nccl_plugin,
+    nccl_shm,
+    nccl_warn,
+)
 
 if TYPE_CHECKING:
     from ncclscope.parsers.pattern import Block, Pattern
@@ -21,6 +32,10 @@ PATTERNS: tuple[Pattern, ...] = (
     *nccl_peers.PATTERNS,
     *nccl_shm.PATTERNS,
     *nccl_net.PATTERNS,
+    *nccl_ib.PATTERNS,
+    *nccl_gpu.PATTERNS,
+    *nccl_plugin.PATTERNS,
+    *nccl_misc.PATTERNS,
 )
 
 BLOCKS: tuple[Block, ...] = nccl_warn.BLOCKS

@@ -56,7 +56,9 @@ def bus_address(hex_digits: str) -> str | None:
 
 def at_info(line: Line) -> bool:
     """Whether NCCL printed the line at INFO level, where the text of a WARN is a probe that may fail."""
-    return line.env.logger == "nccl" and line.env.level == "INFO"
+    if line.env.logger == "nccl":
+        return line.env.level == "INFO"
+    return "NCCL INFO " in line.text  # an excerpt whose prefix was cut
 
 
 def unless_probe(refine: Refine | None = None) -> Refine:
@@ -66,6 +68,7 @@ def unless_probe(refine: Refine | None = None) -> Refine:
         more: Mapping[str, Value] | None = refine(m, line) if refine else {}
         if more is None or not at_info(line):
             return more
-        return {**more, "nature": "noise", "cause": "", "probe": True}
+        kept = {name: value for name, value in more.items() if name not in ("cause", "suggests")}
+        return {**kept, "nature": "noise", "cause": "", "probe": True}
 
     return refined

@@ -19,8 +19,8 @@ __all__ = ["CUDA_ERRORS", "PATTERNS", "CudaError"]
 class CudaError(NamedTuple):
     """One CUDA error: its number, words of cudaGetErrorString, and what it says when NCCL meets it.
 
-    cause: the class that the text names by itself. suggests: the class it may point to. sticky: raised by work
-    that ran before on the GPU and returned by whatever call comes next, so the printing call is innocent.
+    cause: the class that the text names by itself. suggests: the class it may point to. sticky: raised by
+    work that ran before on the GPU and returned by the next call, whichever that is.
     """
 
     code: int
@@ -98,7 +98,8 @@ def _cuda(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     known = _find(code, text)
     if known is not None:
         fields["code"] = known.code
-        fields["sticky"] = known.sticky
+        if known.sticky:
+            fields["sticky"] = True
         fields |= _meaning(known, where or "")
     if at_info(line):
         # At INFO NCCL ignores the error: it is clearing up, or it only asked.

@@ -17,7 +17,10 @@ __all__ = ["PATTERNS"]
 
 # What follows the fields of a line that is not cut: its end, or the words of another message with the
 #     same start.
-_WHOLE = re.compile(r"[^-]{0,200}?- (?:Init|Abort|Destroy|Revoke|COMPLETE)| (?:total|nNodes|P2p)\b")
+_WHOLE = re.compile(
+    r"(?: parent 0x[0-9a-f]+)?(?: \w+Count \d+)?(?: color -?\d+ key -?\d+)?(?: commId 0x[0-9a-f]+)?"
+    r" ?- (?:Init|Abort|Destroy|Revoke|COMPLETE)"
+)
 
 _COMM = (
     r"(?:\[Rank \d+\] )?(?:(?P<api>ncclComm\w+) )?(?:comm (?P<comm>0x[0-9a-f]+) )?"
@@ -127,7 +130,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "nccl.init_cut",
         " nranks ",
-        r"(?:(?P<api>ncclComm\w+) )?comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+) nranks (?P<nranks>\d+)(?!\S)"
+        r"(?:(?P<api>ncclComm\w+) )?comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>\d+)"
+        r" nranks (?P<nranks>\d+)(?!\S)"
         r"(?: cudaDev (?P<cuda_dev>-?\d+)(?= ))?(?: nvmlDev (?P<nvml_dev>-?\d+)(?= ))?"
         r"(?: busId (?P<bus_id>[0-9a-f]+)(?= ))?",
         refine=_cut_fields,

@@ -1,0 +1,265 @@
+"""NCCL's remaining failures: limits, names, algorithms, the proxy, RAS, and lines that only look bad."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ncclscope.parsers.nccl_common import errno_of, unless_probe
+from ncclscope.parsers.pattern import Pattern
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping
+
+    from ncclscope.model import Line, Value
+
+__all__ = ["PATTERNS"]
+
+# Calls that other patterns read more closely.
+_READ_ELSEWHERE = ("ibv_", "mlx5dv_", "connect", "recv", "send", "posix_fallocate", "shm_open")
+
+
+def _call(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
+    if m["call"].startswith(_READ_ELSEWHERE):
+        return None
+    name = errno_of(m["errno_text"])
+    fields: dict[str, Value] = {"errno_name": name} if name else {}
+    if name in ("EMFILE", "ENFILE"):
+        fields |= {"nature": "cause", "cause": "fd-limit"}
+    return fields
+
+
+def _socket(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
+    name = errno_of(m["errno_text"])
+    if name in ("EMFILE", "ENFILE"):
+        return {"errno_name": name, "nature": "cause", "cause": "fd-limit"}
+    return {"errno_name": name} if name else {}
+
+
+def _resolve(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
+    words = m["errno_text"]
+    if words.startswith(
+        ("Name or service not known", "Temporary failure in name resolution", "No address associated")
+    ):
+        return {"nature": "cause", "cause": "dns"}
+    return {}
+
+
+def _transport(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
+    return {"gdrdma": "/GDRDMA" in m[0]}
+
+
+def _harmless(what: str, literal: str, regex: str) -> Pattern:
+    return Pattern("nccl.harmless", literal, regex, nature="noise", fields={"what": what})
+
+
+PATTERNS: tuple[Pattern, ...] = (
+    # Error : no algorithm/protocol available for function AllGather with datatype ncclInt8. NCCL_ALGO was set
+    # to Tree.
+    #     NCCL_PROTO was set to LL.        No function and variables up to 2.23; "No algorithm" from 2.30
+    *(
+        Pattern(
+            "nccl.no_algorithm",
+            f"{no} algorithm/protocol available",
+            rf"{no} algorithm/protocol available"
+            r"(?: for function (?P<function>\w+) with datatype (?P<datatype>\w+)\.)?"
+            r"(?: NCCL_ALGO was set to (?P<algo>[^.\n]+)\.)?(?: NCCL_PROTO was set to (?P<proto>[^.\n]+)\.)?",
+            nature="symptom",
+            fields={"suggests": "invalid-usage"},
+            refine=unless_probe(),
+            since="2.5.6",
+        )
+        for no in ("no", "No")
+    ),
+    # Channel 00/0 : 1[0] -> 0[0] [send] via NET/IB/0/GDRDMA(PCI)        also "Ring 00 : 7 -> 8 [send] via
+    # NET/..."
+    Pattern(
+        "nccl.channel_net",
+        " via NET/",
+        r"(?P<direction>send|receive)\] via NET/(?P<network>[^/\n]+)/(?P<net_dev>\d+)\S*",
+        refine=_transport,
+        adds=("gdrdma",),
+        since="2.3.5",
+    ),
+    # Net : error encountered when getting address info : Name or service not known
+    Pattern(
+        "nccl.resolve_failed",
+        "when getting address info",
+        r"error encountered when getting address info : (?P<errno_text>[A-Z][^\n]*)",
+        nature="symptom",
+        refine=unless_probe(_resolve),
+        since="2.3.5",
+    ),
+    # Invalid NCCL_COMM_ID, please use format: <ipv4>:<port> or [<ipv6>]:<port> or <hostname>:<port>
+    Pattern(
+        "nccl.comm_id_invalid",
+        "Invalid NCCL_COMM_ID",
+        r"Invalid NCCL_COMM_ID, please use format",
+        nature="cause",
+        cause="invalid-usage",
+        since="2.3.5",
+    ),
+    # ncclSocketInit: Socket creation failed : Too many open files         socketTryAccept: Accept failed: ...
+    # [Service thread] Accept failed Too many open files                   UDS: Socket creation error : ...
+    # (24)
+    *(
+        Pattern(
+            "nccl.socket_failed",
+            literal,
+            regex + r" ?:? (?P<errno_text>[A-Z][a-zA-Z ]*[a-z])",
+            nature="symptom",
+            refine=unless_probe(_socket),
+            adds=("errno_name",),
+        )
+        for literal, regex in (
+            ("Socket creation failed", r"(?P<what>Socket creation) failed"),
+            ("Socket creation error", r"UDS: (?P<what>Socket creation) error"),
+            ("Accept failed", r"(?:TryAccept:|\[Service thread\]) (?P<what>Accept) failed"),
+        )
+    ),
+    # UDS: Sending data over socket /tmp/nccl-socket-1-... failed : Connection refused (111)
+    #     the other process cannot be reached on this host: another network namespace, or gone
+    Pattern(
+        "nccl.uds_failed",
+        "data over socket",
+        r"UDS: (?P<direction>Sending|Receiving) data over socket(?: (?P<path>\S+))? failed"
+        r"(?: : (?P<errno_text>[A-Z][^(\n]*[^( \n])(?: \((?P<errno>\d+)\))?)?",
+        nature="symptom",
+        refine=unless_probe(),
+        since="2.17.1",
+    ),
+    # Call to open failed: No such file or directory          Call to pthread_create failed : ...
+    Pattern(
+        "nccl.call_failed",
+        "Call to ",
+        r"Call to (?P<call>[a-z]\w*) failed(?: :|:| with error) (?P<errno_text>[A-Z][^\n]*)",
+        nature="symptom",
+        refine=unless_probe(_call),
+        adds=("errno_name",),
+        since="2.3.5",
+    ),
+    # [Proxy Service 3] Failed to execute operation Connect from rank 3, retcode 2
+    Pattern(
+        "nccl.proxy_failed",
+        "Failed to execute operation",
+        r"\[Proxy Service (?P<rank>\d+)\] Failed to execute operation (?P<operation>\w+)"
+        r" from rank (?P<peer_rank>\d+), retcode (?P<retcode>\d+)",
+        nature="consequence",
+        since="2.12.7",
+    ),
+    # [Service thread] Error encountered progressing operation=Connect, res=3, closing connection
+    Pattern(
+        "nccl.proxy_failed",
+        "Error encountered progressing operation",
+        r"Error encountered progressing operation=(?P<operation>\w+), res=(?P<retcode>\d+)",
+        nature="consequence",
+        since="2.17.1",
+    ),
+    # Socket recv failed while polling for opId=0x7fa130b32996
+    Pattern(
+        "nccl.proxy_failed",
+        "while polling for opId",
+        r"Socket recv failed while polling for opId=",
+        nature="consequence",
+        since="2.17.1",
+    ),
+    # [Service thread] Could not receive type from localRank 3, res=3, closed=0
+    Pattern(
+        "nccl.proxy_failed",
+        "Could not receive type from localRank",
+        r"Could not receive type from localRank (?P<local_rank_peer>\d+)(?:, res=(?P<retcode>\d+))?",
+        nature="consequence",
+        since="2.12.7",
+    ),
+    # RAS declaring peer 10.0.0.2<38245> as DEAD; rasDeadPeersHash 0x...
+    Pattern(
+        "nccl.ras_peer_dead",
+        "RAS declaring peer",
+        r"RAS declaring peer (?P<peer_address>[^\s<>]+)(?:<(?P<port>\d+)>)? as DEAD",
+        nature="consequence",
+        since="2.24.3",
+    ),
+    # RAS keep-alive timeout error (20s) on socket connection with 10.0.0.2<38245>
+    Pattern(
+        "nccl.ras_timeout",
+        "RAS keep-alive timeout",
+        r"RAS keep-alive timeout (?P<severity>warning|error) \((?P<timeout_s>\d+)s\)"
+        r" on socket connection with (?P<peer_address>[^\s<>]+)",
+        nature="consequence",
+        since="2.24.3",
+    ),
+    # NET/IB : req 0/1 tag 7 peer 10.0.0.2<4000> collective mismatch error, local size 1024 remote size 512
+    # Mismatched collective detected, please check your collective calls at and around rank 3.      2.4 - 2.7
+    *(
+        Pattern(
+            "nccl.collective_mismatch",
+            literal,
+            regex,
+            nature="cause",
+            cause="collective-mismatch",
+            refine=unless_probe(),
+        )
+        for literal, regex in (
+            (
+                "collective mismatch error",
+                r"NET/IB : [^\n]{0,120}collective mismatch error,? local size (?P<got>\d+)",
+            ),
+            (
+                "Mismatched collective detected",
+                r"Mismatched collective detected[^\n]*around rank (?P<rank>\d+)",
+            ),
+        )
+    ),
+    # NET/IB : req 0/1 tag 7 peer 10.0.0.2<4000> posted incorrect receive info: size 512 addr 7f.. rkeys[0]=1
+    Pattern(
+        "nccl.collective_mismatch",
+        "posted incorrect receive info",
+        r"NET/IB : [^\n]{0,40}peer (?P<peer_address>[^\s<>]+)[^\n]{0,20}"
+        r" posted incorrect receive info: size (?P<size>\d+)",
+        nature="symptom",
+        fields={"suggests": "collective-mismatch"},
+        refine=unless_probe(),
+        since="2.12.10",
+    ),
+    # communicator encountered a fatal error (detected in ncclIbTest)
+    Pattern(
+        "nccl.async_error",
+        "communicator encountered a fatal error",
+        r"communicator encountered a fatal error \(detected in (?P<function>\w+)",
+        nature="consequence",
+        since="2.23.4",
+    ),
+    # Could not open XML topology file /opt/topo.xml : No such file or directory        what NCCL_TOPO_FILE
+    # names
+    Pattern(
+        "nccl.topo_file",
+        "Could not open XML ",
+        r"Could not open XML (?P<what>topology|graph) file (?P<path>\S+) : (?P<errno_text>[A-Z][^\n]*)",
+        nature="symptom",
+        refine=unless_probe(),
+        since="2.6.4",
+        until="2.26.6",
+    ),
+    # XML Topology has wrong version 2, 1 needed          XML Parse error : unterminated comment
+    *(
+        Pattern("nccl.topo_file", literal, regex, nature="symptom", refine=unless_probe(), since="2.6.4")
+        for literal, regex in (
+            (
+                "has wrong version",
+                r"XML (?P<what>Topology|Graph) has wrong version (?P<got>\d+), (?P<expected>\d+) needed",
+            ),
+            ("XML Parse", r"(?P<text>XML Parse(?: error)? : [^\n]+)"),
+            ("XML Mismatch", r"(?P<text>XML Mismatch : [^\n]+)"),
+        )
+    ),
+    # Topology detection : could not read /sys/devices/.../max_link_speed, ignoring
+    _harmless(
+        "topology file not readable", "opology detection", r"Topology detection ?: could not read \S+,"
+    ),
+    # ncclTopoGetCpuAffinity: Affinity for GPU 0 is empty, ignoring. (GPU affinity =  ; CPU affinity = 0-63).
+    _harmless("no CPU affinity", "is empty, ignoring", r"Affinity for GPU \d+ is empty, ignoring"),
+    # dlvsym failed on mlx5dv_reg_dmabuf_mr - /lib/.../libmlx5.so: undefined symbol: ... version MLX5_1.25
+    _harmless("older libmlx5", "dlvsym failed on", r"dlvsym failed on (?:mlx5dv|ibv)_\w+"),
+    # RMA/Socket : rma_socket requires GDRCopy; and GDR Copy is not available        WARN in 2.32
+    _harmless("no GDRCopy", "requires GDRCopy", r"RMA/Socket : rma_socket requires GDRCopy"),
+)
