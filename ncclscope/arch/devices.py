@@ -28,8 +28,8 @@ def gpus_here() -> list[Gpu]:
         return _by_smi()
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise NoGpuInfoError(
-            f"no GPU can be asked here: NVML says '{nvml}', nvidia-smi: {error}. Run it where the driver is, in a container with"
-            " the GPUs passed through (docker run --gpus all, or a Pod with nvidia.com/gpu), or name the GPU: --target sm_90"
+            f"no GPU can be asked here: NVML says '{nvml}', nvidia-smi: {error}. Run it where the driver is,"
+            " in a container with the GPUs passed through (docker run --gpus all, or nvidia.com/gpu of a Pod)"
         ) from None
 
 

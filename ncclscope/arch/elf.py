@@ -132,7 +132,7 @@ def c_string(data: mmap.mmap | bytes, position: int, end: int) -> str:
 
 
 class Dynamic(NamedTuple):
-    """What the dynamic loader is told: libraries needed and where to look for them, `$ORIGIN` not yet replaced."""
+    """What the dynamic loader is told: libraries needed and where to look; `$ORIGIN` is not yet replaced."""
 
     needed: tuple[str, ...]
     rpath: tuple[str, ...]

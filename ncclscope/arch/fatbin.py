@@ -29,6 +29,10 @@ _FLAG_ARCH_SPECIFIC = 0x100000
 # sm_100f: this GPU and later ones of its family. Seen from CUDA 12.9 on.
 _FLAG_FAMILY = 0x200000
 _NON_ZERO = re.compile(rb"[^\0]")
+# Padding is at most a page of 64 KiB; more would only cost time.
+_MAX_PADDING = 1 << 20
+# One for each architecture and kind: real ones have about ten.
+_MAX_ENTRIES = 1000
 
 
 class BadFatbinError(ValueError):
@@ -40,12 +44,11 @@ class BadFatbinError(ValueError):
 
 
 class Container(NamedTuple):
-    """Architectures of one fat binary; `other` counts entries that are neither SASS nor PTX (LTO intermediate code)."""
+    """Architectures of one fat binary; entries of other kinds (the linker's code) are left out."""
 
     offset: int
     sass: frozenset[Arch]
     ptx: frozenset[Arch]
-    other: int
 
 
 def containers(data: mmap.mmap | bytes, start: int, end: int) -> Iterator[Container]:
@@ -55,7 +58,7 @@ def containers(data: mmap.mmap | bytes, start: int, end: int) -> Iterator[Contai
     with less code.
     """
     position = start
-    while (found := _NON_ZERO.search(data, position, end)) is not None:
+    while (found := _NON_ZERO.search(data, position, min(end, position + _MAX_PADDING))) is not None:
         # Containers are aligned to 8 bytes, and the lowest byte of the magic is not zero.
         position = found.start()
         if end - position < _HEADER.size:
@@ -71,28 +74,30 @@ def containers(data: mmap.mmap | bytes, start: int, end: int) -> Iterator[Contai
             )
         yield _container(data, position, position + header_size, position + header_size + body_size)
         position += header_size + body_size
+    if position + _MAX_PADDING < end:
+        raise BadFatbinError(
+            position, f"{end - position} bytes where a fat binary should start, and the first MiB is zero"
+        )
 
 
 def _container(data: mmap.mmap | bytes, offset: int, start: int, end: int) -> Container:
     sass: set[Arch] = set()
     ptx: set[Arch] = set()
-    other = 0
-    position = start
+    position, count = start, 0
     while position < end:
-        if end - position < _ENTRY.size:
-            raise BadFatbinError(position, "an entry of a fat binary is cut short")
+        count += 1
+        if end - position < _ENTRY.size or count > _MAX_ENTRIES:
+            raise BadFatbinError(position, "an entry of a fat binary is cut short, or there are far too many")
         kind, _version, header_size, payload_size, arch, flags = _ENTRY.unpack_from(data, position)
         if header_size < _ENTRY.size or header_size + payload_size > end - position:
             raise BadFatbinError(
                 position,
-                f"an entry of {header_size + payload_size} bytes where the fat binary has {end - position} left",
+                f"an entry of {header_size + payload_size} bytes where {end - position} are left",
             )
         variant = "a" if flags & _FLAG_ARCH_SPECIFIC else "f" if flags & _FLAG_FAMILY else ""
         if kind == _KIND_ELF:
             sass.add(Arch(arch, variant))
         elif kind == _KIND_PTX:
             ptx.add(Arch(arch, variant))
-        else:
-            other += 1
         position += header_size + payload_size
-    return Container(offset, frozenset(sass), frozenset(ptx), other)
+    return Container(offset, frozenset(sass), frozenset(ptx))

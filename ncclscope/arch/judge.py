@@ -55,7 +55,7 @@ def judge(library: LibraryCode, target: str, *, allow_jit: bool = False) -> Judg
         verdict=verdict,
         ok=ok,
         summary=_summary(library, gpu, verdict, missing, len(fits)),
-        effect=_effect(library, gpu, verdict),
+        effect=_effect(library, verdict),
         fix="" if verdict == "native" else _fix(library, gpu),
         missing=missing,
         needed=len(fits),
@@ -92,7 +92,7 @@ def _summary(
         part = "" if missing == needed else f" in {missing} of {needed} code objects"
         return f"no machine code for {gpu.sm}{part}: the driver must compile {ptx} PTX when the job starts"
     if verdict == "partial":
-        return f"{missing} of {needed} code objects have no machine code for {gpu.sm}, some of them no PTX either"
+        return f"{missing} of {needed} code objects lack machine code for {gpu.sm}, some of them PTX too"
     have = _names(library.sass)
     if verdict == "unknown":
         return f"NVIDIA does not promise that code for {have} runs on {gpu.sm} (between Tegra and other GPUs)"
@@ -103,7 +103,7 @@ def _summary(
     )
 
 
-def _effect(library: LibraryCode, gpu: ComputeCapability, verdict: Verdict) -> str:
+def _effect(library: LibraryCode, verdict: Verdict) -> str:
     if verdict in ("native", "unknown"):
         return ""
     if verdict == "jit":
@@ -114,18 +114,24 @@ def _effect(library: LibraryCode, gpu: ComputeCapability, verdict: Verdict) -> s
         )
         if library.nccl_version is None:
             return (
-                "The program stops for a while, seconds to minutes, when it first uses this library. It fails with a driver"
+                "The program stops, up to minutes, when it first uses this library. It fails with a driver"
                 f"{made} or with CUDA_DISABLE_PTX_JIT=1."
             )
         return (
-            "Every rank goes quiet after the NCCL version banner while the driver compiles, and looks hung. Measured: NCCL 2.26.2"
-            " on an H200 printed nothing for 228 s and had not finished. It fails instead with a driver"
+            "Every rank goes quiet after the NCCL version banner while the driver compiles, and looks hung."
+            " Measured: NCCL 2.26.2 on an H200 printed nothing for 228 s and had not finished."
+            " It fails instead with a driver"
             f"{made} or with CUDA_DISABLE_PTX_JIT=1."
         )
     if library.nccl_version is None:
-        return "Kernels without code fail at their first launch: 'no kernel image is available' or 'named symbol not found'."
+        return (
+            "Kernels fail at their first launch: 'no kernel image is available' or 'named symbol not found'."
+        )
     if verdict == "partial":
-        return "Some collectives work and others fail with \"Cuda failure 'named symbol not found'\", in init or at their first launch."
+        return (
+            "Some collectives work and others fail with \"Cuda failure 'named symbol not found'\","
+            " in init or at their first launch."
+        )
     error = "\"Cuda failure 'named symbol not found'\" and 'unhandled cuda error'"
     version = version_key(library.nccl_version)[:3]
     # Where NCCL meets a kernel without code, by version, as read in its sources and seen with 2.26.2 and
@@ -146,19 +152,20 @@ def _fix(library: LibraryCode, gpu: ComputeCapability) -> str:
     dropped = ""
     if row and row.last_cuda and library.cuda_version and version_key(library.cuda_version) > row.last_cuda:
         last = ".".join(map(str, row.last_cuda))
-        dropped = f"CUDA after {last} cannot build for {gpu.sm}, so PyTorch too must be a build for CUDA {last} or older. "
+        dropped = f"CUDA after {last} cannot build for {gpu.sm}: PyTorch too must be a build for CUDA 12. "
     if library.nccl_version is not None and library.is_libnccl:
         major = int(library.cuda_version.partition(".")[0]) if library.cuda_version else 12
         # A program of CUDA 12 can use the wheel of CUDA 13 only when it is rebuilt, so its own comes first.
         for cuda in dict.fromkeys((major, 13, 12)):
             if wheel := wheel_for(gpu, cuda, library.nccl_version):
                 steps.append(
-                    f"Use an NCCL with machine code for {gpu.sm}: pip install --no-deps {wheel[0]}=={wheel[1]}"
+                    f"Use an NCCL with code for {gpu.sm}: pip install --no-deps {wheel[0]}=={wheel[1]}"
                 )
                 break
     elif library.nccl_version is not None and first:
         steps.append(
-            f"NCCL is linked into this library: install a PyTorch that was built with CUDA {first[0]}.{first[1]} or later for {gpu.sm}"
+            f"NCCL is linked into this library: install a PyTorch built for {gpu.sm},"
+            f" with CUDA {first[0]}.{first[1]} or later"
         )
     if not steps and first:
         steps.append(f"Use a build for {gpu.sm}, made with CUDA {first[0]}.{first[1]} or later")

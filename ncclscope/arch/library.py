@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import re
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncclscope.arch.elf import BadElfError, Section, sections
@@ -14,17 +13,20 @@ from ncclscope.arch.model import ArchError, CodeObject, LibraryCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Linked code stands in .nv_fatbin; what `nvcc -dc` leaves for the device linker stands in __nv_relfatbin.
 _LINKED, _RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"
 # libtorch_cuda has a few thousand. The limit bounds memory on a hostile file.
-_MAX_CODE_OBJECTS = 200_000
+_MAX_CODE_OBJECTS = 50_000
 _ARCHIVE = b"!<arch>\n"
 _ARCHIVE_HEADER = 60
 # The banner as it is compiled in: "NCCL version 2.26.2+cuda12.2"; release candidates have a suffix.
 _BANNER = re.compile(rb"NCCL version (\d{1,3}\.\d{1,3}\.\d{1,3}[\w.-]{0,16})\+cuda(\d{1,3}\.\d{1,3})")
 # Every library of PyTorch needs libc10, and NCCL never does.
-_TORCH = b"libc10"
+_TORCH = re.compile(rb"libc10")
+# A piece of a search, after which its pages are let go; and the longest match, which may cross into the next.
+_PIECE, _OVERLAP = 1 << 24, 256
 
 
 def read_library(path: Path) -> LibraryCode:
@@ -50,10 +52,10 @@ def read_library(path: Path) -> LibraryCode:
 
 
 def nccl_banner(path: Path) -> tuple[str, str] | None:
-    """NCCL version and the CUDA it was built with, as compiled into `path`; None if there is no NCCL or no reading it."""
+    """NCCL version and the CUDA it was built with, as compiled into `path`; None if that cannot be found."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _banner(data, [s for s in sections(data, 0, len(data))])
+            return _banner(data, sections(data, 0, len(data)))
     except (OSError, ValueError):
         return None
 
@@ -72,7 +74,7 @@ def _read(path: Path, data: mmap.mmap) -> LibraryCode:
                         section.offset, f"more than {_MAX_CODE_OBJECTS} fat binaries in one file"
                     )
         banner = banner or _banner(data, found)
-        torch = torch or any(s.name == ".dynstr" and data.find(_TORCH, s.offset, s.end) >= 0 for s in found)
+        torch = torch or any(s.name == ".dynstr" and _search(_TORCH, data, s) for s in found)
     if not objects:
         raise ArchError(
             path, f"holds no GPU code (no section {_LINKED} or {_RELOCATABLE} with a fat binary in it)"
@@ -133,7 +135,19 @@ def _banner(data: mmap.mmap, found: list[Section]) -> tuple[str, str] | None:
     for section in found:
         # String constants only: the GPU code and the machine code of the host are most of the file.
         if section.name.startswith(".rodata"):
-            match = _BANNER.search(data, section.offset, section.end)
+            match = _search(_BANNER, data, section)
             if match:
                 return match[1].decode(), match[2].decode()
+    return None
+
+
+def _search(pattern: re.Pattern[bytes], data: mmap.mmap, section: Section) -> re.Match[bytes] | None:
+    """The first match in a section. Its pages do not stay in memory, whatever size the section claims."""
+    for start in range(section.offset, section.end, _PIECE):
+        match = pattern.search(data, start, min(start + _PIECE + _OVERLAP, section.end))
+        if match:
+            return match
+        if hasattr(data, "madvise"):
+            page = start - start % mmap.PAGESIZE
+            data.madvise(mmap.MADV_DONTNEED, page, min(_PIECE, len(data) - page))
     return None

@@ -1,4 +1,4 @@
-"""Finds the NCCL that a Python's PyTorch would load, without importing PyTorch: the rules of the dynamic loader (ld.so(8))."""
+"""Finds the NCCL that PyTorch would load, without importing it: the rules of the dynamic loader, ld.so(8)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _of_torch(folder: str, tree: Tree, environ: Mapping[str, str]) -> LocatedLib
 def _search_path(
     needs: Dynamic, origin: str, name: str, environ: Mapping[str, str], tree: Tree
 ) -> Iterator[tuple[str, str]]:
-    """Directories in the loader's order: RPATH (unless there is a RUNPATH), LD_LIBRARY_PATH, RUNPATH, the system's."""
+    """Directories in the loader's order: RPATH (if no RUNPATH), LD_LIBRARY_PATH, RUNPATH, the system's."""
     if not needs.runpath:
         yield from ((_expand(d, origin), f"RPATH of {name}") for d in needs.rpath)
     yield from ((d, "LD_LIBRARY_PATH") for d in environ.get("LD_LIBRARY_PATH", "").split(":") if d)
@@ -219,7 +219,7 @@ def _first(tree: Tree, environ: Mapping[str, str], name: str) -> Path | None:
 
 
 def _elsewhere(tree: Tree, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """NCCL libraries that do not hang on PyTorch's: for a program without it, or hidden by the one that it loads."""
+    """NCCL libraries that PyTorch does not ask for: used by programs without it, or hidden by its own."""
     places: Iterable[tuple[str, str]]
     if tree.root is None:
         wheels = [(f"{folder}/nvidia/nccl/lib", "the nvidia-nccl wheel") for folder in sys.path if folder]

@@ -1,4 +1,4 @@
-"""Output of `ncclscope arch`: text for people, JSON for programs, annotations for GitHub. docs/arch.md describes the JSON."""
+"""Output of `ncclscope arch`: text, JSON (described in docs/arch.md), annotations for GitHub."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS = {"PASS": "green", "FAIL": "red", "UNKNOWN": "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """One file: what is in it or why it could not be read, and how it is judged. `how` is empty for a file named by the user."""
+    """One file: what is in it or why it could not be read. `how` is empty for a file that the user named."""
 
     path: str
     how: str
@@ -43,7 +43,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of one run. `gpus` are those of this machine when they were the targets; `hidden` are libraries that are not loaded."""
+    """One run. `gpus` are this machine's if they were the targets; `hidden` libraries are not loaded."""
 
     files: tuple[FileReport, ...]
     gpus: tuple[Gpu, ...] = ()
@@ -56,7 +56,7 @@ class Report:
 
 
 def clean(text: str) -> str:
-    """`text` without control characters, which a file name or a hostile file may hold: they become '\\x1b'."""
+    """`text` with control characters, as a file name may hold them, written out: '\\x1b'."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -110,7 +110,7 @@ def _file_json(file: FileReport) -> dict[str, Any]:
 
 
 def to_github(report: Report) -> str:
-    """Workflow commands that GitHub shows beside the job: an error for each failing target or unreadable file, else a notice."""
+    """Workflow commands: an error for each failing target or unreadable file, a notice for each pass."""
     lines = []
     for file in report.files:
         if file.library is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from pathlib import Path
-from typing import Annotated, Optional
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -34,20 +34,20 @@ class OutputFormat(str, Enum):
 
 def arch(
     files: Annotated[
-        Optional[list[Path]],  # noqa: UP045 - Typer evaluates this on Python 3.10
+        list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
             help="Libraries to read. Without any: the NCCL that this Python's PyTorch loads.",
         ),
     ] = None,
     root: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             "--root", metavar="DIR", help="Look for NCCL in the unpacked image in DIR instead of this system."
         ),
     ] = None,
     target: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--target",
             help="GPU architectures to judge for, such as sm_90,sm_120, or auto: the GPUs of this machine.",
@@ -63,7 +63,7 @@ def arch(
         OutputFormat, typer.Option("--format", help="How to print.")
     ] = OutputFormat.text,
     output: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."),
     ] = None,
 ) -> None:
@@ -107,12 +107,12 @@ def _targets(text: str | None) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
             try:
                 gpus = tuple(gpus_here())
             except NoGpuInfoError as error:
-                _stop(f"--target auto: {error}", _UNKNOWN)
+                _stop(f"--target auto: {error}, or name the GPU: --target sm_90", _UNKNOWN)
             if not gpus:
                 _stop("--target auto: the driver says that there is no GPU here", _UNKNOWN)
             if unclear := [gpu.name for gpu in gpus if gpu.capability is None]:
                 _stop(
-                    f"--target auto: the compute capability of {unclear[0]} is not known; name it: --target sm_90",
+                    f"--target auto: {unclear[0]} is not in the table of GPUs; name it, as in sm_90",
                     _UNKNOWN,
                 )
             targets += [gpu.capability.sm for gpu in gpus if gpu.capability]
@@ -155,6 +155,6 @@ def _style(text: str, colour: str) -> str:
     return typer.style(text, bold=True) if colour == "bold" else typer.style(text, fg=colour, bold=True)
 
 
-def _stop(message: str, status: int) -> None:
+def _stop(message: str, status: int) -> NoReturn:
     typer.echo(f"ncclscope arch: {message}", err=True)
     raise typer.Exit(status)

@@ -34,7 +34,7 @@ class ComputeCapability(NamedTuple):
 
 
 class Arch(NamedTuple):
-    """Architecture that code was made for: number as in sm_90, variant '', 'a' (this GPU only) or 'f' (its family)."""
+    """What code was made for: number as in sm_90, variant '', 'a' (this GPU only) or 'f' (its family)."""
 
     number: int
     variant: str = ""
@@ -71,10 +71,10 @@ class Architecture(NamedTuple):
         ]
         also = f", and that of {', '.join(older)}" if older else ""
         return (
-            f"{self.capability.sm} is compute capability {self.capability} ({self.generation}): {self.gpus}.\n"
+            f"{self.capability.sm} is compute capability {self.capability}, {self.generation}: {self.gpus}.\n"
             f"Machine code (SASS) for it is built by CUDA {_dotted(self.first_cuda)} or later{last}.\n"
-            f"It runs machine code of {self.capability.sm}{also}; 'a' variants run on their exact GPU only. The driver can"
-            f" compile PTX of compute_{major}{minor} or lower for it when the program starts, which can take minutes."
+            f"It runs code of {self.capability.sm}{also}; 'a' variants run on their exact GPU only."
+            f" The driver can compile PTX of compute_{major}{minor} or lower at start, in up to minutes."
         )
 
 
@@ -149,7 +149,7 @@ _WORD = re.compile(r"[A-Z0-9]+")
 
 
 def capability_of(gpu_name: str) -> ComputeCapability | None:
-    """Compute capability of the GPU that a log, nvidia-smi or NVML calls `gpu_name`; None if not in the table."""
+    """Compute capability of a GPU by the name that NVML, nvidia-smi or a log gives it; None if not known."""
     words = _WORD.findall(gpu_name.upper())
     sm = _sm_of(words)
     return ComputeCapability(*divmod(sm, 10)) if sm else None
@@ -186,7 +186,7 @@ _SM = re.compile(r"(?:sm_?|compute_?)?(\d{2,3})([af]?)|(\d{1,2})\.(\d)([af]?)", 
 
 
 def parse_capability(text: str) -> ComputeCapability | None:
-    """Reads 'sm_120', 'sm120', 'compute_120', '12.0' or '120', with or without a variant; None if it is none of these."""
+    """Reads 'sm_120', 'sm120', 'compute_120', '12.0' or '120', also with a variant; None for other text."""
     match = _SM.fullmatch(text.strip())
     if match is None:
         return None
@@ -199,13 +199,13 @@ def parse_capability(text: str) -> ComputeCapability | None:
 
 
 def explain_sm(text: str) -> Architecture | None:
-    """The table's row for 'sm_120' (any form that parse_capability reads); None if the architecture is not in it."""
+    """The table's row for 'sm_120', in any form that parse_capability reads; None if it is not there."""
     capability = parse_capability(text)
     return _BY_CAPABILITY.get(capability) if capability else None
 
 
 def _same_binary(code: Architecture, gpu: Architecture) -> bool:
-    """Whether NVIDIA promises that machine code for `code` runs on `gpu` when its minor version is not above the GPU's."""
+    """Whether NVIDIA promises that machine code for `code` runs on `gpu`, if its minor is not above."""
     return code.capability == gpu.capability or (
         code.capability.major == gpu.capability.major and not code.tegra and not gpu.tegra
     )
@@ -231,7 +231,7 @@ def sass_fit(arch: Arch, gpu: ComputeCapability) -> Literal["native", "none", "u
 
 
 def ptx_fits(arch: Arch, gpu: ComputeCapability) -> bool:
-    """Whether the driver can compile PTX of `arch` for `gpu`: not above it; 'a' for the exact GPU, 'f' within a major."""
+    """Whether the driver can compile this PTX for `gpu`: none above it, 'a' for itself, 'f' of its major."""
     code = ComputeCapability(*divmod(arch.number, 10))
     if arch.variant == "a":
         return code == gpu
@@ -239,7 +239,7 @@ def ptx_fits(arch: Arch, gpu: ComputeCapability) -> bool:
 
 
 def fit(sass: Iterable[Arch], ptx: Iterable[Arch], gpu: ComputeCapability) -> Fit:
-    """How code for these architectures runs on `gpu`: as it is, compiled by the driver at start, or not at all."""
+    """How code for these architectures runs on `gpu`: as it is, after the driver compiles it, or not."""
     answers = {sass_fit(arch, gpu) for arch in sass}
     if "native" in answers:
         return "native"
@@ -249,7 +249,7 @@ def fit(sass: Iterable[Arch], ptx: Iterable[Arch], gpu: ComputeCapability) -> Fi
 
 
 def first_cuda_for(gpu: ComputeCapability) -> tuple[int, int] | None:
-    """First CUDA toolkit that builds machine code which runs on `gpu`, its own or older of the major; None if not known."""
+    """First CUDA toolkit whose machine code can run on `gpu`; None for a GPU that is not in the table."""
     row = _BY_CAPABILITY.get(gpu)
     if row is None:
         return None
@@ -257,7 +257,7 @@ def first_cuda_for(gpu: ComputeCapability) -> tuple[int, int] | None:
 
 
 def default_coverage(nccl_version: str, cuda_built: str) -> tuple[tuple[Arch, ...], tuple[Arch, ...]] | None:
-    """SASS and PTX measured in NVIDIA's wheel of this NCCL and CUDA ('2.26.2', '12.2'); None if not measured."""
+    """SASS and PTX measured in NVIDIA's wheel of NCCL '2.26.2' made by CUDA '12.2'; None if not measured."""
     key = COVERAGE.get((nccl_version, cuda_built))
     if key is None:
         return None
