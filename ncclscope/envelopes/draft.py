@@ -1,0 +1,168 @@
+"""What is known of a line while its prefixes come off, and the times they print."""
+
+from __future__ import annotations
+
+import copy
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from ncclscope.clocks import Stamp, stamp_of
+from ncclscope.model import Envelope
+
+__all__ = ["Draft", "Known", "epoch_stamp", "iso_stamp", "short_stamp", "zone_between"]
+
+# A collector stamps a line after it was written; a line that waited longer than this says nothing about the zone.
+_LAG_S = 120.0
+_QUARTER_S = 900
+_MAX_EPOCH_S = 253_402_300_799  # the end of year 9999
+
+
+@dataclass(slots=True)
+class Known:
+    """What the sample of a stream showed.
+
+    layers: names of the ambiguous layers that are real here. words: for layers that take a word, the forms seen
+    (digits replaced by `#`). hosts: NCCL hosts. zone: minutes east of UTC of the processes' own times.
+    """
+
+    layers: frozenset[str] = frozenset()
+    words: dict[str, frozenset[str]] = field(default_factory=dict)
+    hosts: frozenset[str] = frozenset()
+    zone: int | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """The fields of an Envelope under construction."""
+
+    host: str | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    task: int | None = None
+    pid: int | None = None
+    tid: int | None = None
+    device: int | None = None
+    pod: str | None = None
+    container: str | None = None
+    actor: str | None = None
+    stream: str | None = None
+    own: Stamp | None = None
+    collected: Stamp | None = None
+    logger: str | None = None
+    level: str | None = None
+    code: str | None = None
+    repeated: int = 0
+    layers: tuple[str, ...] = ()
+    partial: bool = False  # the record goes on in the next one
+
+    def fork(self) -> Draft:
+        return copy.copy(self)
+
+    def collect(self, stamp: Stamp | None) -> None:
+        """Takes a collector's time; the innermost wins, unless an outer one alone shows zone and year."""
+        if stamp is not None and (
+            self.collected is None or stamp.utc is not None or self.collected.utc is None
+        ):
+            self.collected = stamp
+
+    def envelope(self, zone: int | None) -> Envelope:
+        """The finished Envelope; `zone` is what the stream's sample says about times without one."""
+        time, collected = self.own, self.collected
+        if time is None:
+            time, collected = collected, None
+        elif time.clock == "boot":
+            if collected is not None:  # seconds since boot compare with nothing else in the input
+                time, collected = collected, None
+        elif time.zone is None:
+            time = _complete(time, collected, zone)
+        return Envelope(
+            self.host, self.rank, self.local_rank, self.task, self.pid, self.tid, self.device, self.pod,
+            self.container, self.actor, self.stream, time, collected, self.logger, self.level, self.code,
+            self.repeated, self.layers,
+        )  # fmt: skip
+
+
+def _complete(own: Stamp, collected: Stamp | None, zone: int | None) -> Stamp:
+    """Year and zone of a process's local time, from the collector's time on the same line and the stream's zone."""
+    if collected is None or collected.utc is None:
+        return own if zone is None else replace(own, zone=zone)
+    if not own.year_known:
+        own = _with_nearest_year(own, collected)
+    if zone is None:
+        zone = zone_between(own, collected)
+    return own if zone is None else replace(own, zone=zone)
+
+
+def _with_nearest_year(own: Stamp, near: Stamp) -> Stamp:
+    middle = 1970 + int(near.seconds / 31_556_952)
+    dated = [own.with_year(year) for year in range(middle - 1, middle + 2) if 1970 <= year <= 9999]
+    return min((s for s in dated if s.year_known), key=lambda s: abs(s.seconds - near.seconds), default=own)
+
+
+def zone_between(own: Stamp, collected: Stamp) -> int | None:
+    """Minutes east of UTC of a process's own time, or None where the two times cannot be of one moment."""
+    if own.zone is not None or own.clock == "boot" or collected.utc is None:
+        return None
+    if not own.year_known:
+        own = _with_nearest_year(own, collected)
+        if not own.year_known:
+            return None
+    quarters = round((own.seconds - collected.utc) / _QUARTER_S)
+    lag = collected.utc + quarters * _QUARTER_S - own.seconds
+    if not -2.0 <= lag <= _LAG_S or abs(quarters) > 4 * 14:
+        return None
+    return quarters * 15
+
+
+@lru_cache(maxsize=4096)
+def _minute(date_to_minute: str, clock: str) -> Stamp | None:
+    """The start of the minute that `2026-05-26T12:34` names: most lines of a log share it with their neighbours."""
+    d = date_to_minute
+    return stamp_of(int(d[:4]), int(d[5:7]), int(d[8:10]), d[11:16] + ":00", clock=clock)
+
+
+@lru_cache(maxsize=64)
+def _zone(text: str | None) -> int | None:
+    if not text:
+        return None
+    if text == "Z":
+        return 0
+    digits = text[1:].replace(":", "")
+    if int(digits[2:]) > 59 or int(digits[:2]) > 23:
+        return None
+    return (int(digits[:2]) * 60 + int(digits[2:])) * (-1 if text[0] == "-" else 1)
+
+
+def iso_stamp(text: str, fraction: str | None, zone: str | None, clock: str = "process") -> Stamp | None:
+    """A Stamp from `2026-05-26T12:34:56`, the decimals after it and `Z`, `+02:00`, `+0200` or nothing."""
+    base = _minute(text[:16], clock)
+    second = int(text[17:19])
+    if base is None or second > 60:
+        return None
+    seconds = base.seconds + second
+    if fraction:
+        seconds += int(fraction) / 10 ** len(fraction)
+    return Stamp(seconds, _zone(zone), True, clock)
+
+
+def short_stamp(
+    month: str, day: str, hms: str, fraction: str | None, clock: str, year: str | None = None
+) -> Stamp | None:
+    """A Stamp from `May`, `26`, `12:34:56` (a number for the month is fine), with or without a year."""
+    number: int | str = int(month) if month.isdigit() else month
+    return stamp_of(int(year) if year else None, number, int(day), hms, fraction or "", clock=clock)
+
+
+_NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,9})?$", re.ASCII)
+
+
+def epoch_stamp(value: object, per_second: int = 1) -> Stamp | None:
+    """A collector's Stamp from a number (or its digits) that counts since 1970 in 1/per_second seconds."""
+    if isinstance(value, str) and _NUMBER.match(value):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not 0 < value < _MAX_EPOCH_S * per_second:
+        return None
+    return Stamp(value / per_second, 0, True, "collector")

@@ -1,0 +1,72 @@
+"""Several texts in one physical line: writes without a newline, and writers that ran into one another."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ncclscope.envelopes.inner import NCCL_PREFIX
+
+__all__ = ["may_be_glued", "may_be_tagged", "split_tags", "starts"]
+
+# [1,1]<stderr>:   [prterun-node-01-31337@1,3][node-02:4242]<stderr>:   [default1]:
+_TAG = r"\[[^\],\[\s]{1,255},\d{1,7}\](?:\[[^:\]\s]{1,255}:\d{1,10}\])?<(?:stdout|stderr|stddiag)>:|\[default\d{1,6}\]:"
+
+_START = (
+    r"\[rank\d{1,7}\]:"
+    r"|\[[IWEF](?:\d{3,4} \d\d:\d\d:\d\d\.\d{6,9})? [\w./+-]{1,255}\.(?:cpp|hpp|h|cc|cu|cuh):\d{1,7}\] "
+    r"|(?<![\w])[DVIWEC]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,20} torch/\S{1,255}:\d{1,7}\] "
+    r"|(?<=[\])|%])Traceback \(most recent call last\):"
+    r"|(?:\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?\] )?(?<![\w.-])" + NCCL_PREFIX
+)
+
+
+@lru_cache(maxsize=2)
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.ASCII)
+
+
+def may_be_tagged(text: str) -> bool:
+    """Whether a launcher's tag can stand in `text`; cheap, asked of every line."""
+    return "]<std" in text or "[default" in text
+
+
+def split_tags(text: str) -> tuple[str, list[str]] | None:
+    """(what stands before the first tag, one text a tag with its fragments joined), or None without a tag.
+
+    Writes of several processes can share a physical line, and one process's line can be cut by its own tag:
+    `[1,1]<stderr>:Fatal Python error: [1,1]<stderr>:Segmentation fault` is one text.
+    """
+    tags = list(_compiled(_TAG).finditer(text))
+    if not tags:
+        return None
+    joined: dict[str, list[str]] = {}
+    ends = [tag.start() for tag in tags[1:]] + [len(text)]
+    for tag, end in zip(tags, ends, strict=True):
+        joined.setdefault(tag[0], []).append(text[tag.end() : end])
+    texts = {tag: "".join(parts) for tag, parts in joined.items()}
+    if any(texts.values()):  # the newline of one line is often a write, and so a tag, of its own
+        texts = {tag: body for tag, body in texts.items() if body}
+    return text[: tags[0].start()], [tag + body for tag, body in texts.items()]
+
+
+def may_be_glued(body: str) -> bool:
+    """Whether a line of a known producer can begin in the middle of `body`; cheap, asked of every line."""
+    return "NCCL " in body or "[rank" in body or "pp:" in body or " torch/" in body or "Traceback (" in body
+
+
+def starts(body: str, hosts: frozenset[str]) -> list[int]:
+    """Where lines of known producers begin in the middle of `body`."""
+    found: list[int] = []
+    rank_end = -1
+    for m in _compiled(_START).finditer(body, 1):
+        at = m.start()
+        if m[1] is not None and hosts and m[1] not in hosts:
+            # `loss 2.3162node-01:13571:13582 [0] NCCL INFO`: only a known host tells where the number ends
+            host = max((h for h in hosts if m[1].endswith(h)), key=len, default=None)
+            if host is not None:
+                at = m.end(1) - len(host)
+        if rank_end < 0 or body[rank_end:at].strip():  # `[rank1]:[E526 ...` is one prefix
+            found.append(at)
+        rank_end = m.end() if m[0].startswith("[rank") else -1
+    return found

@@ -1,0 +1,71 @@
+"""A layer: one kind of prefix, how it looks and what it says."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+
+from ncclscope.envelopes.draft import Draft, Known
+
+__all__ = ["DIGITS", "LETTERS", "UPPER", "WORD", "Layer", "shape"]
+
+DIGITS = string.digits
+LETTERS = string.ascii_letters
+UPPER = string.ascii_uppercase
+WORD = string.ascii_letters + string.digits + "_.-"
+
+# False: the match is no such prefix after all.
+Take = Callable[[Draft, "re.Match[str]", Known], bool | None]
+
+
+class Layer:
+    """One kind of prefix.
+
+    first: the characters it can start with, and those that can stand second (empty: any). inner: written by the rank's
+    own logger, so no launcher prefix can follow it. last: the message follows. learned: common text can look like it,
+    so it counts only where many lines of the stream carry it; word then gives the part whose form must recur.
+    """
+
+    __slots__ = ("_second", "_source", "_start", "inner", "last", "learned", "match", "name", "take", "word")
+
+    def __init__(
+        self,
+        name: str,
+        first: tuple[str, str],
+        source: str,
+        take: Take,
+        *,
+        inner: bool = False,
+        last: bool = False,
+        learned: bool = False,
+        word: Callable[[re.Match[str]], str | None] | None = None,
+    ) -> None:
+        self.name = name
+        self._start, self._second = first
+        self._source = source
+        self.take = take
+        self.inner = inner
+        self.last = last
+        self.learned = learned
+        self.word = word
+        self.match: Callable[[str, int], re.Match[str] | None] = self._compile_and_match
+
+    def _compile_and_match(self, text: str, pos: int) -> re.Match[str] | None:
+        """Most streams use a handful of the layers, so a regular expression is compiled when it is first tried."""
+        self.match = re.compile(self._source, re.ASCII).match
+        return self.match(text, pos)
+
+    def may_start(self, two: str) -> bool:
+        """Whether a text that begins with these (at most two) characters can carry this prefix."""
+        if not two or two[0] not in self._start:
+            return False
+        return not self._second or (len(two) > 1 and two[1] in self._second)
+
+
+_RUN_OF_DIGITS = re.compile(r"\d+", re.ASCII)
+
+
+def shape(word: str) -> str:
+    """`node-02` -> `node-#`: the form that the words of one kind of prefix share."""
+    return _RUN_OF_DIGITS.sub("#", word)
