@@ -1,4 +1,4 @@
-"""Where bytes come from: files, directories, globs, archives and standard input, as streams of plain bytes."""
+"""Where bytes come from: files, directories, globs, archives and standard input, as streams of bytes."""
 
 from __future__ import annotations
 

@@ -2,41 +2,194 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import glob
+import os
+import stat
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
-from ncclscope.sources.hints import Hints
+from ncclscope.sources.archives import Found, SourceProblem, expand, passed_over
+from ncclscope.sources.hints import Hints, hints_of
+from ncclscope.sources.names import is_skipped, natural, rotations
+from ncclscope.sources.streams import Notes, read_file, read_handle, reason_of
+from ncclscope.sources.text import text_blocks
 
-__all__ = ["Input", "SourceProblem", "discover"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
+__all__ = ["STDIN", "Input", "SourceProblem", "discover"]
 
-@dataclass(frozen=True, slots=True)
-class SourceProblem:
-    """An input that could not be read, or could be read only in part; the rest goes on."""
+STDIN = "<stdin>"
 
-    path: str
-    reason: str
+_SPECIAL = (
+    (stat.S_ISCHR, "is a character device; save its text to a file first"),
+    (stat.S_ISBLK, "is a block device; name a log file"),
+    (stat.S_ISSOCK, "is a socket; name a log file"),
+)
 
 
 @dataclass(slots=True)
 class Input:
-    """One stream of bytes."""
+    """One stream of bytes.
+
+    name is the path as the user gave it; for an archive's member `a.tar.gz/dir/b.log`, for standard input
+    `<stdin>`. size (bytes as stored, so compressed where the file is) and mtime (last write, seconds since
+    1970) are None where unknown. Rotated files of one stream share their group, and `discover` gives them
+    oldest first. notes is filled by `blocks`: `truncated gzip: read 1.2 MiB of it`, `UTF-16`, `NUL bytes`.
+    """
 
     name: str
     hints: Hints
     size: int | None
     mtime: float | None
     group: str
+    open: Callable[[Notes], Iterator[bytes]] = field(repr=False)
     notes: list[str] = field(default_factory=list)
 
     def blocks(self) -> Iterator[bytes]:
-        """Decompressed bytes in order, at arbitrary split points, each block at most 1 MiB."""
-        raise NotImplementedError
+        """The bytes in order, split anywhere into blocks of at most 1 MiB, the whole never in memory.
+
+        Decompressed, and UTF-16 or UTF-32 with a byte order mark converted to UTF-8. Bad data and failing
+        reads raise nothing: what could be read is yielded and a note added. Standard input and FIFOs can be
+        read once.
+        """
+        self.notes.clear()
+        return text_blocks(self.open(self.notes), self.notes)
 
 
 def discover(
     paths: Sequence[str], *, stdin: BinaryIO | None = None
 ) -> tuple[list[Input], list[SourceProblem]]:
-    """The inputs under `paths`, in canonical order, and what could not be read."""
-    raise NotImplementedError
+    """The inputs under `paths`, and what could not be read or was passed over.
+
+    A path is a file, a directory (searched to its leaves, links to directories not followed), a pattern that
+    the shell left alone, or `-` for `stdin`, which is used for nothing else. Archives become one input for
+    each file in them. The order is natural by name whatever the order of `paths`, rotated files oldest first;
+    the files of a compressed tar keep the archive's own order, since it can only be read forwards. A file
+    given twice comes once.
+    """
+    search = _Search(stdin)
+    for path in sorted(dict.fromkeys(paths), key=lambda path: (natural(path), path)):
+        search.add(path)
+    return search.result()
+
+
+class _Search:
+    """The state of one call of `discover`."""
+
+    def __init__(self, stdin: BinaryIO | None) -> None:
+        self._stdin = stdin
+        self._files: list[tuple[str, os.stat_result]] = []
+        self._found: list[Found] = []
+        self._problems: list[SourceProblem] = []
+
+    def _problem(self, path: str, reason: str) -> None:
+        self._problems.append(SourceProblem(path, reason))
+
+    def add(self, path: str) -> None:
+        if path != "-":
+            self._add_path(path)
+        elif self._stdin is None:
+            self._problem("-", "standard input is not available")
+        else:
+            self._found.append(Found(STDIN, None, None, partial(read_handle, self._stdin)))
+
+    def _add_path(self, path: str) -> None:
+        try:
+            status = Path(path).stat()
+        except FileNotFoundError:
+            self._add_pattern(path)
+        except OSError as error:
+            self._problem(path, reason_of(error))
+        except ValueError:  # a NUL in the path
+            self._problem(path, "is not a path")
+        else:
+            if stat.S_ISDIR(status.st_mode):
+                self._add_directory(path)
+            else:
+                self._add_file(path, status)
+
+    def _add_pattern(self, path: str) -> None:
+        if not glob.has_magic(path):
+            dangling = Path(path).is_symlink()
+            self._problem(
+                path, "links to a file that does not exist" if dangling else "no such file or directory"
+            )
+            return
+        matches = glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob loses the name as given
+        if not matches:
+            self._problem(path, "no file matches this pattern")
+        for match in sorted(matches):
+            if Path(match).exists():  # not a dangling link, nor gone since
+                self._add_path(match)
+
+    def _add_file(self, path: str, status: os.stat_result) -> None:
+        for test, reason in _SPECIAL:
+            if test(status.st_mode):
+                self._problem(path, reason)
+                return
+        self._files.append((path, status))
+
+    def _add_directory(self, top: str) -> None:
+        skipped: Counter[str] = Counter()
+        before = len(self._files)
+        pending = [top]
+        while pending:
+            directory = pending.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    for entry in entries:
+                        if reason := is_skipped(entry.name):
+                            skipped[reason] += 1
+                        elif entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+                        else:
+                            self._add_entry(entry)
+            except OSError as error:
+                self._problem(directory, reason_of(error))
+        self._problems += passed_over(top, skipped)
+        if len(self._files) == before and not skipped:
+            self._problem(top, "holds no files to read")
+
+    def _add_entry(self, entry: os.DirEntry[str]) -> None:
+        try:
+            status = entry.stat()
+        except OSError as error:
+            self._problem(entry.path, reason_of(error))
+            return
+        if stat.S_ISREG(status.st_mode):
+            self._files.append((entry.path, status))
+
+    def result(self) -> tuple[list[Input], list[SourceProblem]]:
+        seen: set[tuple[int, int]] = set()
+        for name, status in sorted(self._files, key=lambda file: (natural(file[0]), file[0])):
+            identity = (status.st_dev, status.st_ino)
+            if identity in seen:
+                continue
+            seen.add(identity)
+            if stat.S_ISREG(status.st_mode):
+                found, trouble = expand(name, status.st_size, status.st_mtime)
+                self._found += found
+                self._problems += trouble
+            else:  # a FIFO, which must not be opened yet: that waits for its writer
+                self._found.append(Found(name, None, None, partial(read_file, name)))
+        problems = list(dict.fromkeys(self._problems))
+        problems.sort(key=lambda item: (natural(item.path), item.path, item.reason))
+        return _ordered(self._found), problems
+
+
+def _ordered(found: list[Found]) -> list[Input]:
+    groups = rotations(item.name for item in found)
+
+    def key(item: Found) -> tuple[object, ...]:
+        group, age = groups[item.name]
+        head = (natural(item.archive), item.place) if item.archive is not None else (natural(group), 0)
+        return (*head, age, natural(item.name), item.name)
+
+    return [
+        Input(item.name, hints_of(item.name), item.size, item.mtime, groups[item.name][0], item.open)
+        for item in sorted(found, key=key)
+    ]
