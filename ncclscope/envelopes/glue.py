@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.inner import NCCL_PREFIX
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = ["may_be_glued", "may_be_tagged", "split_tags", "starts"]
 
-# [1,1]<stderr>:   [prterun-node-01-31337@1,3][node-02:4242]<stderr>:   [default1]:
-_TAG = r"\[[^\],\[\s]{1,255},\d{1,7}\](?:\[[^:\]\s]{1,255}:\d{1,10}\])?<(?:stdout|stderr|stddiag)>:|\[default\d{1,6}\]:"
+_TAGS = (
+    # [1,1]<stderr>:   [prterun-node-01-31337@1,3][node-02:4242]<stderr>:
+    r"\[[^\],\[\s]{1,255},\d{1,7}\](?:\[[^:\]\s]{1,255}:\d{1,10}\])?<(?:stdout|stderr|stddiag)>: ?",
+    r"\[default\d{1,6}\]:",
+)
 
 _START = (
     r"\[rank\d{1,7}\]:"
     r"|\[[IWEF](?:\d{3,4} \d\d:\d\d:\d\d\.\d{6,9})? [\w./+-]{1,255}\.(?:cpp|hpp|h|cc|cu|cuh):\d{1,7}\] "
     r"|(?<![\w])[DVIWEC]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,20} torch/\S{1,255}:\d{1,7}\] "
     r"|(?<=[\])|%])Traceback \(most recent call last\):"
+    r"|(?<=[\s\])|%])[\w./+-]{1,200}:\d{1,7}(?: \([^()]{0,200}\))? NCCL (?:WARN|INFO) "
     r"|(?:\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?\] )?(?<![\w.-])" + NCCL_PREFIX
 )
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _compiled(source: str) -> re.Pattern[str]:
     return re.compile(source, re.ASCII)
 
@@ -31,23 +40,39 @@ def may_be_tagged(text: str) -> bool:
     return "]<std" in text or "[default" in text
 
 
-def split_tags(text: str) -> tuple[str, list[str]] | None:
-    """(what stands before the first tag, one text a tag with its fragments joined), or None without a tag.
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A text taken apart at its tags.
+
+    head: what stands before the first. parts: one text a tag, in order, its fragments joined. cut: whether a text had
+    its own tag in the middle.
+    """
+
+    head: str
+    parts: list[str]
+    cut: bool
+
+
+def split_tags(text: str) -> Iterator[Tagged]:
+    """`text` taken apart by each kind of launcher tag that stands in it, the outer kind first.
 
     Writes of several processes can share a physical line, and one process's line can be cut by its own tag:
     `[1,1]<stderr>:Fatal Python error: [1,1]<stderr>:Segmentation fault` is one text.
     """
-    tags = list(_compiled(_TAG).finditer(text))
-    if not tags:
-        return None
-    joined: dict[str, list[str]] = {}
-    ends = [tag.start() for tag in tags[1:]] + [len(text)]
-    for tag, end in zip(tags, ends, strict=True):
-        joined.setdefault(tag[0], []).append(text[tag.end() : end])
-    texts = {tag: "".join(parts) for tag, parts in joined.items()}
-    if any(texts.values()):  # the newline of one line is often a write, and so a tag, of its own
-        texts = {tag: body for tag, body in texts.items() if body}
-    return text[: tags[0].start()], [tag + body for tag, body in texts.items()]
+    for source in _TAGS:
+        tags = list(_compiled(source).finditer(text))
+        if not tags:
+            continue
+        fragments: dict[str, list[str]] = {}
+        ends = [tag.start() for tag in tags[1:]] + [len(text)]
+        for tag, end in zip(tags, ends, strict=True):
+            fragments.setdefault(tag[0], [])
+            if tag.end() < end:
+                fragments[tag[0]].append(text[tag.end() : end])
+        # The newline of a line is often a write, and so a tag, of its own.
+        parts = [tag + "".join(some) for tag, some in fragments.items() if some]
+        cut = any(len(some) > 1 for some in fragments.values())
+        yield Tagged(text[: tags[0].start()], parts or [tags[0][0]], cut)
 
 
 def may_be_glued(body: str) -> bool:

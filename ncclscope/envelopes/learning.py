@@ -30,16 +30,14 @@ def learn(peel_all: Callable[[Known], list[Peeled]]) -> tuple[Known, list[Peeled
     """What the sample shows; `peel_all` takes the layers that count by then off every line of it."""
     known = Known()
     peeled = peel_all(known)
-    hosts = frozenset(d.host for _, _, d in peeled if d.logger == "nccl" and d.host)
-    if hosts:
-        known = replace(known, hosts=hosts)
     for _ in range(_MOST_DEPTH):
         more = _one_more(peeled, known)
         if more is None:
             break
         known = more
         peeled = peel_all(known)
-    return replace(known, zone=_zone(peeled)), peeled
+    hosts = frozenset(d.host for _, _, d in peeled if d.logger == "nccl" and d.host)
+    return replace(known, hosts=hosts, zone=_zone(peeled)), peeled
 
 
 def _one_more(peeled: Sequence[Peeled], known: Known) -> Known | None:

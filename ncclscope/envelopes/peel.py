@@ -7,7 +7,7 @@ import re
 from ncclscope.envelopes.draft import Draft, Known, iso_stamp
 from ncclscope.envelopes.inner import INNER
 from ncclscope.envelopes.layer import Layer, shape
-from ncclscope.envelopes.outer import CRI, OUTER
+from ncclscope.envelopes.outer import CRI, OUTER, TIME
 
 __all__ = ["AMBIGUOUS", "Peeler", "accepts"]
 
@@ -75,7 +75,7 @@ class Peeler:
         return pos, inner_at if inner_at >= 0 else pos, False
 
     def _real(self, layer: Layer, m: re.Match[str], draft: Draft) -> bool:
-        if layer.name in draft.layers:
+        if layer.name in draft.layers and layer is not TIME:  # several collectors in a row print a time
             return False
         return layer.word is None or accepts(layer, layer.word(m), self.known)
 
@@ -91,7 +91,7 @@ class Peeler:
                 m = layer.match(text, pos)
                 if m is None or (layer.word is not None and layer.word(m) is None):
                     continue
-                if layer.name not in trial.layers and layer.take(trial, m, self.known) is not False:
+                if (layer is TIME or layer.name not in trial.layers) and layer.take(trial, m, self.known) is not False:
                     break
             else:
                 return False

@@ -154,8 +154,6 @@ class Unwrapper:
         if depth > _MOST_NESTING:
             self._emit(text, base or Draft(), ref, out)
             return
-        if may_be_tagged(text) and self._split_tags(text, base, ref, out, depth):
-            return
         draft = base.fork() if base else Draft()
         if "[repeated " in text and (m := _REPEATED.search(text)):
             draft.repeated = int(m[1])
@@ -165,6 +163,8 @@ class Unwrapper:
             self._join(text[pos:], draft, ref, out, depth)
             return
         if text[pos : pos + 1] in _RECORD_STARTS and self._records(text, pos, draft, ref, out, depth):
+            return
+        if may_be_tagged(text) and self._split_tags(text, base, ref, out, depth):
             return
         if "\r" in text:
             outer = self._outer(text, inner_at, base)
@@ -194,25 +194,21 @@ class Unwrapper:
         return draft
 
     def _split_tags(self, text: str, base: Draft | None, ref: SourceRef, out: list[Line], depth: int) -> bool:
-        found = split_tags(text)
-        if found is None:
-            return False
-        head, parts = found
-        if len(parts) == 1 and head + parts[0] == text:
-            if not head:
-                return False
-            probe = base.fork() if base else Draft()
-            pos, _, _ = self._peeler.peel(head, probe)
-            if pos == len(head):
-                return False
-        draft = base.fork() if base else Draft()
-        pos, inner_at, _ = self._peeler.peel(head, draft)
-        if head[pos:].strip() and not self._peeler.only_tags(head[pos:], draft):
-            self._take(head, base, ref, out, depth + 1)
-            draft = self._outer(head, inner_at, base)
-        for part in parts:
-            self._take(part, draft, ref, out, depth + 1)
-        return True
+        for tagged in split_tags(text):
+            head = tagged.head
+            draft = base.fork() if base else Draft()
+            pos, inner_at, _ = self._peeler.peel(head, draft)
+            if len(tagged.parts) == 1 and pos == len(head) and head + tagged.parts[0] == text:
+                continue  # an ordinary line
+            if head[pos:].strip() and not self._peeler.only_tags(head[pos:], draft):
+                self._take(head, base, ref, out, depth + 1)
+                draft = self._outer(head, inner_at, base)
+            lines: list[Line] = []
+            for part in tagged.parts:
+                self._take(part, draft, ref, lines, depth + 1)
+            out += [line for line in lines if line.text] or lines[:1]
+            return True
+        return False
 
     def _split_glued(
         self, text: str, pos: int, inner_at: int, cuts: list[int], draft: Draft, base: Draft | None,
@@ -280,10 +276,10 @@ def _splits(raw: bytes) -> bool:
             or b'"logtag":"P"' in raw
             or (raw.startswith(b'{"log":') and b'\\n","' not in raw and len(raw) > 16_000)
         )
-    if b"<std" in raw or b"[default" in raw:
-        found = split_tags(raw[:_SAMPLE_WIDTH].decode("utf-8", "replace"))
-        if found is not None and len(found[1]) != raw.count(b"]<std") + raw.count(b"[default"):
-            return True  # one writer's text is cut by its own tag
+    if b"]<std" in raw or b"[default" in raw:
+        text = raw[:_SAMPLE_WIDTH].decode("utf-8", "replace")
+        if any(tagged.cut for tagged in split_tags(text)):
+            return True
     return _CRI_PARTIAL.search(raw[:512]) is not None
 
 
