@@ -81,7 +81,7 @@ def decode(text: str, error_text: str = "") -> GpuSnapshot:
         record = json.loads(text)
         gpus = tuple(_gpu_from(item) for item in record.pop("gpus"))
         return GpuSnapshot(gpus=gpus, **record)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         lines = error_text.strip().splitlines()
         return GpuSnapshot(problem="other", message=lines[-1] if lines else "the GPU probe printed nothing")
 

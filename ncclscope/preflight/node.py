@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import resource
-import signal
 import socket
 import struct
 import subprocess
@@ -222,6 +222,16 @@ def run_command(
     try:
         output, problem = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
+        _give_up(process)
         return None, "", f"the GPU driver did not answer within {seconds:g} s"
     return process.returncode, output, problem
+
+
+def _give_up(process: subprocess.Popen[str]) -> None:
+    """Kills a child, and waits for it only as long as one that can be killed needs."""
+    process.kill()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=1)

@@ -176,8 +176,7 @@ def cgroup_memory(node: Node) -> CheckResult:
         )
     if shm is not None and shm[0] > limit:
         return MEMORY.warned(
-            f"{_SHM_PATH} may grow to {size(shm[0])}, more than the limit of {size(limit)}, and counts against "
-            "it.",
+            f"{_SHM_PATH} may grow to {size(shm[0])} and counts against the limit of {size(limit)}.",
             step,
             evidence,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ncclscope.preflight.manifests import parts
 
 _DOCKERFILE = """\
-# A build that fails when the image's NCCL has no machine code for the GPUs that will run it. No GPU is
-# needed.   docker build --build-arg NCCL_TARGETS=sm_90,sm_100 .
+# A build that fails when the image's NCCL has no machine code for the GPUs that will run it. It needs no GPU.
+#   docker build --build-arg NCCL_TARGETS=sm_90,sm_100 .
 @SETTINGS@
 FROM @image@ AS nccl-gate
 # H100 and H200: sm_90; B200: sm_100; RTX 5090: sm_120; A100: sm_80; L40S: sm_89

@@ -54,7 +54,7 @@ spec:
           - |
             set -eu
             @VERIFY@
-            ulimit -n 65536
+            ulimit -n 65536 || true
             exec bash -c "$KUBERAY_GEN_RAY_START_CMD"
           env:
           @ENVIRONMENT@
@@ -77,6 +77,7 @@ data:
 
 _PROGRAM = '''\
 import faulthandler
+import sys
 
 import ray.train
 import torch
@@ -93,7 +94,7 @@ def warm_up():
     A communicator that cannot be made hangs inside NCCL, where PyTorch's time limit does not reach. So the
     process prints where it stands and ends after WARM_UP_SECONDS. Costs a few seconds at start.
     """
-    faulthandler.dump_traceback_later(WARM_UP_SECONDS, exit=True)
+    faulthandler.dump_traceback_later(WARM_UP_SECONDS, file=sys.__stderr__, exit=True)
     device = get_device()
     torch.cuda.set_device(device)
     one = torch.ones(1, device=device)
@@ -113,8 +114,7 @@ def train_loop_per_worker():
 if __name__ == "__main__":
     TorchTrainer(
         train_loop_per_worker,
-        # A hang ends after 5 minutes instead of Ray's 30. Take longer if a checkpoint keeps a rank away
-        # longer.
+        # A hang ends after 5 minutes instead of Ray's 30. Give more where a checkpoint keeps a rank away.
         torch_config=TorchConfig(backend="nccl", timeout_s=300),
         scaling_config=ScalingConfig(num_workers=@workers@, use_gpu=True),
         run_config=RunConfig(name="train"),
