@@ -28,6 +28,13 @@ def _fabric(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
     return {"bus_id": bus, "state": int(m["state"])} if bus else {"state": int(m["state"])}
 
 
+def _nvml(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
+    error = m["error"].lower()
+    if "version mismatch" in error:
+        return {"nature": "cause", "cause": "driver-mismatch"}
+    return {"suggests": "gpu-fell-off-bus"} if "lost" in error else {}
+
+
 def _refused(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
     return {"suggests": "nvlink-fabric"} if "permitted" in m["error"] or "supported" in m["error"] else {}
 
@@ -104,6 +111,23 @@ PATTERNS: tuple[Pattern, ...] = (
         r"cuMem host allocations do not appear to be working; falling back",
         nature="noise",
         since="2.26.3",
+    ),
+    # NVML failure 'Driver/library version mismatch'        nvmlInit_v2() failed: Driver/library version mismatch
+    *(
+        Pattern(
+            "nccl.nvml_failure",
+            literal,
+            regex,
+            nature="symptom",
+            refine=unless_probe(_nvml),
+            adds=("suggests",),
+            since=since,
+        )
+        for literal, regex, since in (
+            ("NVML failure", r"NVML failure '(?P<error>[^'\n]+)", "2.28.7"),
+            ("nvmlInit", r"(?P<call>nvmlInit\w*)\(\) failed: (?P<error>[^\n]+)", "2.3.5"),
+            ("nvmlDevice", r"(?P<call>nvmlDevice\w+)\([^)\n]*\) failed: (?P<error>[^\n]+)", "2.3.5"),
+        )
     ),
     # P2P is disabled between NVLINK connected GPUs 0 and 1. This should not be the case given their
     # connectivity, ...

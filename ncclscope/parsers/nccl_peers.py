@@ -293,6 +293,27 @@ PATTERNS: tuple[Pattern, ...] = (
         cause="version-mismatch",
         since="2.24.3",
     ),
+    # socketFinalizeAccept: wrong magic 1234 != 5678        another job or program connected to this port
+    # socketFinalizeAccept from 10.0.0.2<4000>: socket magic mismatch (peer 0x1 != expected 0x2), discarding ...
+    *(
+        Pattern(
+            "nccl.wrong_magic",
+            literal,
+            r"socketFinalizeAccept(?: from " + _AT + r")?: " + words,
+            nature="symptom",
+            fields={"suggests": "rendezvous"},
+            since="2.16.2",
+        )
+        for literal, words in (("wrong magic", "wrong magic"), ("magic mismatch", "socket magic mismatch"))
+    ),
+    # No transport found for rank 0[1b000] -> rank 1[1c000]
+    Pattern(
+        "nccl.no_transport",
+        "No transport found for rank",
+        r"No transport found for rank (?P<rank>\d+)\[\w+\] -> rank (?P<peer_rank>\d+)\[",
+        nature="symptom",
+        since="2.5.6",
+    ),
     # Message truncated : received 120 bytes instead of 104
     # Bootstrap messages of different sizes: ranks that differ in version, settings or step.
     Pattern(

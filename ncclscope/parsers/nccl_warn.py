@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ncclscope.knowledge.nccl_warns import known_warn
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Collector, Pattern
 
@@ -14,13 +15,24 @@ if TYPE_CHECKING:
 __all__ = ["BLOCKS", "PATTERNS"]
 
 
+_WARN_FIELDS = ("text", "id", "first", "last", "phase", "returned", "meaning", "suggests")
+
+
 def _warn(_m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     text = line.text
     if "NCCL WARN" in text:  # the prefix was cut or not recognised, so it still stands in the body
         text = text.rsplit("NCCL WARN", 1)[1]
     elif (line.env.logger, line.env.level) != ("nccl", "WARN"):
         return None
-    return {"text": text.strip()}
+    text = text.strip()
+    fields: dict[str, Value] = {"text": text}
+    known = known_warn(text)
+    if known is not None:
+        fields |= {"id": known.id, "first": known.first, "last": known.last, "phase": known.phase}
+        fields |= {"nature": known.nature}
+        more = {"returned": known.returned, "meaning": known.meaning, "suggests": known.suggests}
+        fields |= {name: value for name, value in more.items() if value}
+    return fields
 
 
 # Names of ncclResult_t and the words after them in PyTorch's exceptions.
@@ -86,7 +98,7 @@ _ARROW_END = r"(?: \((?P<errno_text>[^)]*)\))?(?: \[(?P<thread>[^\]]+)\])?\s*$"
 
 PATTERNS: tuple[Pattern, ...] = (
     # node1:11:42 [0] transport/net_ib.cc:1234 NCCL WARN NET/IB : ...       every version
-    Pattern("nccl.warn", "NCCL WARN", r"", nature="symptom", refine=_warn, adds=("text",)),
+    Pattern("nccl.warn", "NCCL WARN", r"", nature="symptom", refine=_warn, adds=_WARN_FIELDS),
     # init.cc:1345 -> 1      misc/socket.cc:829 (socketProgress) -> 6      group.cc:70 -> 1 [Async thread]
     # misc/shmutils.cc:72 -> 2 (No space left on device)
     Pattern("nccl.trail", ".cc:", r"(?P<file>[\w./+-]+\.cc)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
