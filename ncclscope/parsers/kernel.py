@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncclscope.parsers import kernel_memory, kernel_nvrm, kernel_nvswitch, kernel_xid
+from ncclscope.parsers import (
+    kernel_host,
+    kernel_memory,
+    kernel_net,
+    kernel_nvrm,
+    kernel_nvswitch,
+    kernel_pcie,
+    kernel_tools,
+    kernel_xid,
+)
 
 if TYPE_CHECKING:
     from ncclscope.parsers.pattern import Block, Pattern
@@ -20,5 +29,14 @@ PATTERNS: tuple[Pattern, ...] = (
     *kernel_nvrm.PATTERNS,
     *kernel_nvswitch.PATTERNS,
     *kernel_memory.PATTERNS,
+    *kernel_pcie.PATTERNS,
+    *kernel_net.PATTERNS,
+    *kernel_host.PATTERNS,
+    *kernel_tools.PATTERNS,
 )
-BLOCKS: tuple[Block, ...] = (*kernel_nvrm.BLOCKS, *kernel_memory.BLOCKS)
+BLOCKS: tuple[Block, ...] = (
+    *kernel_nvrm.BLOCKS,
+    *kernel_memory.BLOCKS,
+    *kernel_host.BLOCKS,
+    *kernel_tools.BLOCKS,
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ncclscope.model import Event
-from ncclscope.parsers.pattern import Block, Pattern
+from ncclscope.parsers.pattern import Block, Pattern, compiled
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
     from ncclscope.model import Line, Value
@@ -19,14 +19,14 @@ __all__ = ["BLOCKS", "PATTERNS"]
 def _sizes(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     """Sizes in KiB behind `Killed process`; some kernels group digits with commas."""
     fields: dict[str, Value] = {}
-    for name, text in _SIZE.findall(line.text, m.end()):
+    for name, text in compiled(_SIZE).findall(line.text, m.end()):
         fields[f"{name.replace('-rss', '')}_kb"] = int(text.replace(",", ""))
     if "total-vm_kb" in fields:
         fields["total_vm_kb"] = fields.pop("total-vm_kb")
     return fields
 
 
-_SIZE = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss):([\d,]+)kB")
+_SIZE = r"(total-vm|anon-rss|file-rss|shmem-rss):([\d,]+)kB"
 _SIZE_NAMES = ("total_vm_kb", "anon_kb", "file_kb", "shmem_kb")
 
 
@@ -216,17 +216,17 @@ class _OomReport:
         if "pid" in self._fields or "invoked oom-killer" in text or "NVRM:" in text:
             return False
         self._seen += 1
-        task = _TASK.search(text)
+        task = compiled(_TASK).search(text)
         if task:
             self._tasks.append((int(task["rss"]), f"{task['name']}:{task['pid']}"))
             return True
-        limit = _LIMIT.search(text)
+        limit = compiled(_LIMIT).search(text)
         if limit and "limit_kb" not in self._fields:
             self._fields |= {"usage_kb": int(limit[1]), "limit_kb": int(limit[2])}
-        cgroup = _CGROUP.search(text)
+        cgroup = compiled(_CGROUP).search(text)
         if cgroup and "cgroup" not in self._fields:
             self._fields["cgroup"] = cgroup[1] or cgroup[2] or cgroup[3]
-        victim = _VICTIM.search(text)
+        victim = compiled(_VICTIM).search(text)
         if victim:
             memcg = "Memory cgroup" in text or "cgroup" in self._fields
             self._fields |= {
@@ -245,12 +245,12 @@ class _OomReport:
 
 
 _LARGEST = 5
-_TASK = re.compile(r"\[ *(?P<pid>\d+)\] +\d+ +\d+ +\d+ +(?P<rss>\d+) .*?(?P<name>\S+)$")
-_LIMIT = re.compile(r"(?<!\S)memory: usage (\d+)kB, limit (\d+)kB")
-_CGROUP = re.compile(
+_TASK = r"\[ *(?P<pid>\d+)\] +\d+ +\d+ +\d+ +(?P<rss>\d+) .*?(?P<name>\S+)$"
+_LIMIT = r"(?<!\S)memory: usage (\d+)kB, limit (\d+)kB"
+_CGROUP = (
     r"oom_memcg=([^,]+)|Task in \S+ killed as a result of limit of (\S+)|Memory cgroup stats for (/\S*):"
 )
-_VICTIM = re.compile(r"Kill(?:ed)? process (\d+)(?:,? UID \d+,?)? ?\(([^)]*)\)")
+_VICTIM = r"Kill(?:ed)? process (\d+)(?:,? UID \d+,?)? ?\(([^)]*)\)"
 
 BLOCKS: tuple[Block, ...] = (
     Block(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ncclscope.model import Event
 from ncclscope.parsers.kernel_pcie import pci_address
-from ncclscope.parsers.pattern import Block, Pattern, parse_pid
+from ncclscope.parsers.pattern import Block, Pattern, compiled, parse_pid
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
     from ncclscope.model import Line, Value
@@ -254,6 +254,15 @@ PATTERNS: tuple[Pattern, ...] = (
         r"nvidia-modeset: (?:ERROR|WARNING): GPU:(?P<gpu_index>\d+)",
         nature="noise",
     ),
+    # NVRM: GPU Board Serial Number: 1650124014249
+    # NVRM: GPU 0000:01:00.0: GPU serial number is 1650124014249.   (for a hardware ticket)
+    Pattern(
+        "kernel.gpu_serial",
+        "erial ",
+        r"NVRM: (?:GPU Board Serial Number: *|GPU \S+: GPU serial number is )(?P<serial>\d+)",
+    ),
+    # nvidia-uvm: Loaded the UVM driver, major device number 511.
+    Pattern("kernel.uvm_loaded", "Loaded the UVM driver", r"nvidia-uvm: Loaded the UVM driver"),
 )
 
 
@@ -268,7 +277,7 @@ class _ApiMismatch:
         self._seen = 1
 
     def feed(self, line: Line) -> bool:
-        if self._seen >= 4 or _API_REST.search(line.text) is None:
+        if self._seen >= 4 or compiled(_API_REST).search(line.text) is None:
             return False
         self._text += " " + line.text
         self._seen += 1
@@ -276,9 +285,9 @@ class _ApiMismatch:
 
     def close(self) -> list[Event]:
         fields: dict[str, Value] = {"nature": "cause", "cause": "driver-mismatch"}
-        client = _API_CLIENT.search(self._text)
-        module = _API_MODULE.search(self._text)
-        process = _API_PROCESS.search(self._text)
+        client = compiled(_API_CLIENT).search(self._text)
+        module = compiled(_API_MODULE).search(self._text)
+        process = compiled(_API_PROCESS).search(self._text)
         if client:
             fields["client"] = client[1]
         if module:
@@ -293,12 +302,10 @@ class _ApiMismatch:
 
 
 _VERSION = r"(\d+(?:\.\d+)+)"
-_API_REST = re.compile(
-    r"NVRM: +(?:has the version|this kernel module|the version|kernel module)|has the version \d"
-)
-_API_CLIENT = re.compile(r"(?:client has|has) the version " + _VERSION)
-_API_MODULE = re.compile(r"kernel module has\s*(?:NVRM: +)?the version " + _VERSION)
-_API_PROCESS = re.compile(r"the client '([^']*)' \(pid (\d+)\)")
+_API_REST = r"NVRM: +(?:has the version|this kernel module|the version|kernel module)|has the version \d"
+_API_CLIENT = r"(?:client has|has) the version " + _VERSION
+_API_MODULE = r"kernel module has\s*(?:NVRM: +)?the version " + _VERSION
+_API_PROCESS = r"the client '([^']*)' \(pid (\d+)\)"
 
 
 class _LostAtProbe:

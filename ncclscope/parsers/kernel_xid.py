@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ncclscope.parsers.kernel_pcie import pci_address
 from ncclscope.parsers.kernel_xid_body import DECODERS, Fields
-from ncclscope.parsers.pattern import Pattern, parse_pid
+from ncclscope.parsers.pattern import Pattern, compiled, parse_pid
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
     from ncclscope.model import Line, Value
@@ -28,7 +28,7 @@ def _xid(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:  # noqa: A
     body = _process(m[4], fields)
     if m[2]:
         fields["mig"] = m[2].strip()
-    previous = _PREVIOUS.search(body)
+    previous = compiled(_PREVIOUS).search(body)
     if previous:
         fields["prev_xid"] = int(previous[1])
         body = body[: previous.start()]
@@ -59,18 +59,18 @@ def _xid(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:  # noqa: A
 # R4xx prints pid only; 515 to 565 pid and name always, as `pid='<unknown>', name=<unknown>` when no
 # channel is known;
 # 570 and newer leave unknown ones out. A name can hold ":" or spaces.
-_PROCESS = re.compile(r"\s*,?\s*pid=(?P<pid>'?<[^>]*>'?|\d+)(?:, name=(?P<name>[^,]*))?(?:,|$)")
-_PREVIOUS = re.compile(r" ?caused by previous Xid (\d+)")
+_PROCESS = r"\s*,?\s*pid=(?P<pid>'?<[^>]*>'?|\d+)(?:, name=(?P<name>[^,]*))?(?:,|$)"
+_PREVIOUS = r" ?caused by previous Xid (\d+)"
 # Two reports can be glued when a writer lost its newline.
-_GLUED = re.compile(r"(?:\[ *\d+\.\d+\] ?)?NVRM: ")
+_GLUED = r"(?:\[ *\d+\.\d+\] ?)?NVRM: "
 
 
 def _process(rest: str, fields: Fields) -> str:
     """Takes pid and name off the text behind the number; returns the body."""
-    glued = _GLUED.search(rest)
+    glued = compiled(_GLUED).search(rest)
     if glued:
         rest = rest[: glued.start()]
-    m = _PROCESS.match(rest)
+    m = compiled(_PROCESS).match(rest)
     if m is None:
         return rest.lstrip(", ")
     pid = parse_pid(m["pid"])

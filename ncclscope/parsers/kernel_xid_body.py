@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ncclscope.model import Value
 from ncclscope.parsers.kernel_pcie import pci_address
+from ncclscope.parsers.pattern import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ __all__ = ["DECODERS", "RECOVERY_STEPS", "Fields"]
 # The event's fields so far; a decoder adds what it reads and may correct nature, cause and suggests.
 Fields = dict[str, Value]
 
-_WARP = re.compile(r"SM (Warp|Global) Exception on \(GPC (\d+), TPC (\d+)(?:, SM (\d+))?\): ([^\n]+)")
+_WARP = r"SM (Warp|Global) Exception on \(GPC (\d+), TPC (\d+)(?:, SM (\d+))?\): ([^\n]+)"
 
 
 def _graphics(body: str, fields: Fields) -> None:
-    m = _WARP.search(body)
+    m = compiled(_WARP).search(body)
     if m is None:
         return
     fields |= {"exception": m[1].lower(), "gpc": int(m[2]), "tpc": int(m[3]), "reason": m[5].strip()}
@@ -28,14 +28,14 @@ def _graphics(body: str, fields: Fields) -> None:
         fields["sm"] = int(m[4])
 
 
-_FAULT = re.compile(
+_FAULT = (
     r"ENGINE (?P<engine>\S+) (?:GPC(?P<gpc>\d+) )?(?P<client>\S+) faulted @ (?P<address>0x[0-9a-fA-F_]+)"
     r"(?:\. Fault is of type (?P<fault>FAULT_\w+)(?: ACCESS_TYPE_(?P<access>\w+))?)?"
 )
 
 
 def _page_fault(body: str, fields: Fields) -> None:
-    m = _FAULT.search(body)
+    m = compiled(_FAULT).search(body)
     if m is None:
         return
     fields |= {"engine": m["engine"], "client": m["client"], "address": m["address"]}
@@ -50,30 +50,30 @@ def _page_fault(body: str, fields: Fields) -> None:
         fields["access"] = m["access"]
 
 
-_CHANNEL = re.compile(r"\b(?:Ch|channel) (?:0x)?([0-9a-fA-F]{8})\b")
+_CHANNEL = r"\b(?:Ch|channel) (?:0x)?([0-9a-fA-F]{8})\b"
 
 
 def _channel(body: str, fields: Fields) -> None:
-    m = _CHANNEL.search(body)
+    m = compiled(_CHANNEL).search(body)
     if m:
         fields["channel"] = m[1].lower()
 
 
-_DOUBLE_BIT = re.compile(r"(?:physAddr (0x[0-9a-fA-F]+) )?partition (\d+), subpartition (\d+)")
+_DOUBLE_BIT = r"(?:physAddr (0x[0-9a-fA-F]+) )?partition (\d+), subpartition (\d+)"
 
 
 def _double_bit(body: str, fields: Fields) -> None:
-    m = _DOUBLE_BIT.search(body)
+    m = compiled(_DOUBLE_BIT).search(body)
     if m:
         fields |= {"partition": int(m[2]), "subpartition": int(m[3])}
         if m[1]:
             fields["phys_addr"] = m[1].lower()
     # One line per channel that the error took down follows the report itself.
-    elif _CHANNEL.match(body):
+    elif compiled(_CHANNEL).match(body):
         _channel(body, fields)
 
 
-_REPAIR = re.compile(
+_REPAIR = (
     r"(?P<unit>Row|Bank) Remapper(?: Error)?: (?:New \w+ )?(?:\((?P<address>0x[0-9a-fA-F]+)\))?(?: -"
     r" )?(?P<text>.*)"
     r"|Dynamic Page Retirement: (?P<page>.+)|DRAM Retirement failed due to (?P<dram>.+)"
@@ -81,7 +81,7 @@ _REPAIR = re.compile(
 
 
 def _repair(body: str, fields: Fields) -> None:
-    m = _REPAIR.search(body)
+    m = compiled(_REPAIR).search(body)
     if m is None:
         return
     fields["unit"] = m["unit"].lower() if m["unit"] else ("page" if m["page"] else "row")
@@ -93,14 +93,14 @@ def _repair(body: str, fields: Fields) -> None:
         fields |= {"nature": "symptom", "suggests": "gpu-hardware-ecc"}
 
 
-_CONTAINMENT = re.compile(
+_CONTAINMENT = (
     r"(?P<kind>Contained|Uncontained): (?P<place>[A-Za-z][A-Za-z0-9 ]*?)(?: \([^)]*\))?\."
     r"(?: physAddr: (?P<address>0x[0-9a-fA-F]+))?(?: RST: (?P<rst>Yes|No), D-RST: (?P<drst>Yes|No))?"
 )
 
 
 def _containment(body: str, fields: Fields) -> None:
-    m = _CONTAINMENT.search(body)
+    m = compiled(_CONTAINMENT).search(body)
     if m is None:
         return
     fields |= {"containment": m["kind"].lower(), "place": m["place"]}
@@ -110,24 +110,24 @@ def _containment(body: str, fields: Fields) -> None:
         fields |= {"reset_needed": m["rst"] == "Yes", "drain_reset_needed": m["drst"] == "Yes"}
 
 
-_MEMORY = re.compile(r"Uncorrectable (DRAM|SRAM) error")
+_MEMORY = r"Uncorrectable (DRAM|SRAM) error"
 
 
 def _memory(body: str, fields: Fields) -> None:
-    m = _MEMORY.search(body)
+    m = compiled(_MEMORY).search(body)
     if m:
         fields["memory"] = m[1]
 
 
-_LINK = re.compile(r"\blinks? (?P<link>\d+|0x[0-9a-fA-F]+) ?\((?P<words>0x[0-9a-fA-F, x]+)\)")
-_LINK_ONLY = re.compile(r"\blink (\d+)")
-_REMOTE = re.compile(r"to remote PCI:([0-9a-fA-F:.]+)")
+_LINK = r"\blinks? (?P<link>\d+|0x[0-9a-fA-F]+) ?\((?P<words>0x[0-9a-fA-F, x]+)\)"
+_LINK_ONLY = r"\blink (\d+)"
+_REMOTE = r"to remote PCI:([0-9a-fA-F:.]+)"
 
 
 def _nvlink(body: str, fields: Fields) -> None:
     from ncclscope.knowledge.xid import xid74_findings
 
-    m = _LINK.search(body)
+    m = compiled(_LINK).search(body)
     link = m["link"] if m else None
     if m:
         words = _words(m["words"].replace(",", " "))
@@ -141,18 +141,18 @@ def _nvlink(body: str, fields: Fields) -> None:
             if findings == ("corrected",):
                 fields |= {"nature": "symptom", "suggests": "nvlink-fabric"}
     else:
-        only = _LINK_ONLY.search(body)
+        only = compiled(_LINK_ONLY).search(body)
         link = only[1] if only else None
     if link is not None:
         fields["link"] = int(link, 0)
-    remote = _REMOTE.search(body)
+    remote = compiled(_REMOTE).search(body)
     if remote:
         peer = pci_address(remote[1])
         if peer:
             fields["peer_gpu"] = peer
 
 
-_NVLINK5 = re.compile(
+_NVLINK5 = (
     r"(?P<unit>[A-Z][A-Za-z0-9_/]*)\s+(?P<severity>Fatal|Nonfatal)\s+XC(?P<xc>\d)\s+i(?P<injected>\d)\s+"
     r"Link\s+(?P<link>-?\d+)(?:\s+\((?P<words>0x[0-9a-fA-F]+(?: 0x[0-9a-fA-F]+)*)\))?"
 )
@@ -161,7 +161,7 @@ _NVLINK5 = re.compile(
 def _nvlink5(body: str, fields: Fields) -> None:
     from ncclscope.knowledge.xid import nvlink5_rule
 
-    m = _NVLINK5.search(body)
+    m = compiled(_NVLINK5).search(body)
     if m is None:
         return
     fatal = m["severity"] == "Fatal"
@@ -200,14 +200,14 @@ def _nvlink5(body: str, fields: Fields) -> None:
         fields["nature"] = "symptom"
 
 
-_RPC = re.compile(
+_RPC = (
     r"Timeout (?:after (?P<seconds>\d+)s of )?waiting for RPC (?:response )?from (?:GPU(?P<index>\d+) )?GSP"
     r"(?:! Expected function (?P<function>\d+) \((?P<name>[^)]*)\)(?: sequence (?P<sequence>\d+))?)?"
 )
 
 
 def _rpc(body: str, fields: Fields) -> None:
-    m = _RPC.search(body)
+    m = compiled(_RPC).search(body)
     if m is None:
         return
     if m["name"]:
@@ -217,9 +217,7 @@ def _rpc(body: str, fields: Fields) -> None:
             fields[name] = int(m[group])
 
 
-_RECOVERY = re.compile(
-    r"from 0x[0-9a-fA-F]+ \((?P<old>[^)]*)\) to (?P<code>0x[0-9a-fA-F]+) \((?P<new>[^)]*)\)"
-)
+_RECOVERY = r"from 0x[0-9a-fA-F]+ \((?P<old>[^)]*)\) to (?P<code>0x[0-9a-fA-F]+) \((?P<new>[^)]*)\)"
 # What the driver's words ask for; the texts are those of drivers 565 to 595.
 RECOVERY_STEPS: Mapping[str, str] = {
     "None": "nothing",
@@ -232,7 +230,7 @@ RECOVERY_STEPS: Mapping[str, str] = {
 
 
 def _recovery(body: str, fields: Fields) -> None:
-    m = _RECOVERY.search(body)
+    m = compiled(_RECOVERY).search(body)
     if m is None:
         return
     fields |= {"recovery_before": m["old"], "recovery_action": m["new"], "recovery_code": int(m["code"], 16)}
