@@ -83,9 +83,18 @@ class _State:
 
 
 def read_input(
-    source: Input, index: PatternIndex, store: EventStore, warn: Warn, *, gated: bool = True
+    source: Input,
+    index: PatternIndex,
+    store: EventStore,
+    warn: Warn,
+    *,
+    gated: bool = True,
+    progress: Callable[[str, int], None] | None = None,
 ) -> StreamInfo:
-    """Reads `source` to its end into `store` and returns what is known of the stream."""
+    """Reads `source` to its end into `store` and returns what is known of the stream.
+
+    gated: False looks at every line. progress: called after each block with the input's name and the bytes in it.
+    """
     info = StreamInfo(source.name, source.hints, source.group, source.mtime)
     unwrapper = Unwrapper(source.name)
     state = _State(index, unwrapper, store, info, warn, gated)
@@ -98,6 +107,8 @@ def read_input(
             _look_at_sample(sample, state)
             learned = True
         _read_block(block, state)
+        if progress is not None:
+            progress(source.name, len(block))
         tail += block[-_TAIL_BYTES:]
         del tail[:-_TAIL_BYTES]
         state.previous = block[-_LOOK_BACK:]

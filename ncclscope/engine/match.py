@@ -19,8 +19,16 @@ class Index:
 
     def __init__(self, observations: Iterable[Observation]) -> None:
         self._by_kind: dict[str, list[Observation]] = defaultdict(list)
+        self._by_cause: dict[str, list[Observation]] = defaultdict(list)
         for observation in observations:
             self._by_kind[observation.kind].append(observation)
+            cause = observation.fields.get("cause")
+            if isinstance(cause, str):
+                self._by_cause[cause].append(observation)
+
+    def naming(self, cause: str) -> Sequence[Observation]:
+        """Those whose line names this cause by itself."""
+        return self._by_cause.get(cause, ())
 
     def of(self, kind: str) -> Sequence[Observation]:
         """Those of `kind`; a trailing `*` matches any ending."""
@@ -34,10 +42,15 @@ class Index:
 
 def select(signal: Signal, index: Index) -> list[Observation]:
     """The observations that satisfy the signal, in reading order."""
+    named = next((values for field, modifier, values in signal.conditions if (field, modifier) == ("cause", "is")), None)
+    if named is not None:
+        kinds = set(signal.kinds)
+        some = [o for cause in named for o in index.naming(cause) if "*" in kinds or o.kind in kinds]
+    else:
+        some = [o for kind in signal.kinds for o in index.of(kind)]
     found = [
         o
-        for kind in signal.kinds
-        for o in index.of(kind)
+        for o in some
         if all(_holds(o, field, modifier, values) for field, modifier, values in signal.conditions)
     ]
     found.sort(key=lambda o: (o.source, o.order))

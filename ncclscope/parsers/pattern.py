@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from ncclscope.model import Event, Line, Value
 
@@ -20,6 +20,8 @@ __all__ = ["INT_FIELDS", "MAX_BLOCK_LINES", "Block", "Collector", "Pattern", "ba
 
 # A run of lines after an opener (a traceback, a failure table) longer than this is cut; the event says what was read.
 MAX_BLOCK_LINES = 400
+
+_PATTERN_LIMIT_S = 0.2
 
 # Named groups that are whole numbers wherever they occur. Hexadecimal and dotted values stay text.
 INT_FIELDS = frozenset(
@@ -54,6 +56,7 @@ class Pattern:
     refine: Callable[[re.Match[str], Line], Mapping[str, Value] | None] | None = None
     adds: tuple[str, ...] = ()  # names that refine may add, for the dictionary of kinds
     context: bool = False  # also tell how long the stream had been silent before this line (field gap_s)
+    guarded: bool = False  # comes from a rule file: runs under a time limit
     since: str = ""
     until: str = ""
 
@@ -86,7 +89,7 @@ def compiled(regex: str) -> re.Pattern[str]:
 
 def match(pattern: Pattern, line: Line) -> Event | None:
     """The event that `pattern` sees in `line`, or None."""
-    m = compiled(pattern.regex).search(line.text)
+    m = _search_guarded(pattern, line.text) if pattern.guarded else compiled(pattern.regex).search(line.text)
     if m is None:
         return None
     fields: dict[str, Value] = {"nature": pattern.nature, **pattern.fields}
@@ -107,6 +110,26 @@ def match(pattern: Pattern, line: Line) -> Event | None:
             return None
         fields.update(more)
     return Event(pattern.kind, fields, line.env, line.ref, line.text)
+
+
+class PatternTimeout(Exception):
+    """A pattern of a rule took longer than its time limit on one line."""
+
+
+def _search_guarded(pattern: Pattern, text: str) -> re.Match[str] | None:
+    try:
+        found: re.Match[str] | None = _guarded(pattern.regex).search(text, timeout=_PATTERN_LIMIT_S)
+    except TimeoutError:
+        raise PatternTimeout(f"the pattern of {pattern.kind} ran longer than {_PATTERN_LIMIT_S} s on one line") from None
+    else:
+        return found
+
+
+@lru_cache(maxsize=512)
+def _guarded(pattern: str) -> Any:
+    import regex
+
+    return regex.compile(pattern)
 
 
 def _int(text: str) -> int | None:

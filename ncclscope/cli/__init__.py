@@ -1,0 +1,37 @@
+"""The command line: a thin layer on the library. Each command lives in its own module and is imported when called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+COMMANDS = ("triage", "rules", "explain", "events", "why", "arch", "preflight")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point. A first word that is no command means `triage`; interrupts end with 130, a closed pipe quietly."""
+    from ncclscope.cli.app import build
+
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        build()(args=_with_command(args), prog_name="ncclscope", standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _with_command(args: list[str]) -> list[str]:
+    """Puts `triage` in front unless the first word names a command or only help or version is asked for."""
+    if args and args[0] in COMMANDS:
+        return args
+    if args and args[0] in ("--help", "-h", "--version", "--install-completion", "--show-completion"):
+        return args
+    if not args and sys.stdin.isatty():
+        return ["--help"]
+    return ["triage", *args]

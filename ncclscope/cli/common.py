@@ -1,0 +1,58 @@
+"""What several commands share: formats, output files, inputs and their errors."""
+
+from __future__ import annotations
+
+import enum
+import os
+import select
+import sys
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+__all__ = ["Format", "die", "pick_stdin", "write_out"]
+
+
+class Format(str, enum.Enum):
+    """Output formats of commands that print a result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def die(message: str, status: int = 2) -> NoReturn:
+    """Prints an error and ends with `status` (2: wrong usage)."""
+    sys.stderr.write(f"ncclscope: {message}\n")
+    raise SystemExit(status)
+
+
+def pick_stdin(paths: list[str]) -> tuple[list[str], BinaryIO | None]:
+    """The paths and the standard input to read, if any: with `-`, or without paths when something is piped in.
+
+    A standard input that is neither a terminal nor ever closed (cron) is never waited for when files are named.
+    """
+    if "-" in paths:
+        return paths, sys.stdin.buffer
+    if paths:
+        return paths, None
+    if sys.stdin is None or sys.stdin.isatty():
+        die("no input: name files or directories, or pipe a log in (`kubectl logs ... | ncclscope`)")
+    return ["-"], sys.stdin.buffer
+
+
+def write_out(text: str, output: Path | None) -> None:
+    """To standard output, or to `output` as a whole or not at all."""
+    if output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(output)
+    except OSError as error:
+        die(f"cannot write {output}: {error.strerror or error}")
+
+
+def has_data(stream: BinaryIO) -> bool:
+    """Whether a read would return at once (data or end of file)."""
+    return bool(select.select([stream], [], [], 0)[0])

@@ -1,0 +1,125 @@
+"""Joins over ranks and hosts: from events to what rules look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ncclscope.facts.base import Basis, FactOptions
+from ncclscope.facts.collectives import add_collective_facts
+from ncclscope.facts.communicators import add_communicator_facts
+from ncclscope.facts.deaths import add_death_facts
+from ncclscope.facts.disagreements import add_disagreement_facts
+from ncclscope.facts.ending import Ending, find_ending
+from ncclscope.facts.machine_code import add_machine_code_facts
+from ncclscope.facts.phases import PhaseFinder
+from ncclscope.observation import Observation
+from ncclscope.report import UNSET, Phase, Ranks
+from ncclscope.store import EventStore, StreamInfo
+
+__all__ = ["FactOptions", "Facts", "build_facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that rules, the verdict and the report need of the input."""
+
+    observations: tuple[Observation, ...]
+    ranks: Ranks
+    given: frozenset[str]
+    versions: dict[str, tuple[str, ...]]
+    phase_of: Callable[[Observation], Phase]
+    ending: Ending
+    hosts: tuple[str, ...]
+    kernel_log_hosts: frozenset[str]
+    recognised: int
+    streams: tuple[StreamInfo, ...]
+    placeholders: dict[str, str] = field(default_factory=dict)
+
+
+def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], None]) -> Facts:
+    """Runs the correlators in a fixed order; one that fails becomes a warning and the others go on."""
+    basis = Basis.of(store, options)
+    observations = [basis.observation(group) for group in store.groups()]
+    ending = find_ending(basis)
+    _shape(basis, ending)
+    for correlate in (
+        lambda: add_communicator_facts(basis, ending),
+        lambda: add_collective_facts(basis),
+        lambda: add_death_facts(basis),
+        lambda: add_disagreement_facts(basis),
+        lambda: add_machine_code_facts(basis),
+    ):
+        try:
+            correlate()
+        except Exception as error:  # a bug in one correlator must not cost the report
+            warn(f"a correlator failed: {type(error).__name__}: {error}")
+    observations += basis.facts
+    kernel_hosts = frozenset(
+        h for s in store.streams if s.hints.kernel for h in [basis.identity.host_of_file.get(s.path)] if h
+    )
+    return Facts(
+        observations=tuple(observations),
+        ranks=_ranks(basis),
+        given=_given(basis),
+        versions=_versions(basis),
+        phase_of=PhaseFinder(basis),
+        ending=ending,
+        hosts=tuple(basis.identity.hosts),
+        kernel_log_hosts=kernel_hosts,
+        recognised=store.total,
+        streams=tuple(store.streams),
+        placeholders={"inputs": " ".join(s.path for s in store.streams[:8])},
+    )
+
+
+def _shape(basis: Basis, ending: Ending) -> None:
+    nodes = [n for e in basis.events("nccl.comm_info") if isinstance(n := e.get("nnodes"), int)]
+    hosts = max([len(basis.identity.hosts), *nodes, 0])
+    by = [ending.by] if ending.by else []
+    basis.add("job.shape", {"hosts": hosts, "nranks": basis.identity.world}, [])
+    progressing = ending.silent_s is not None and ending.silent_s < 20
+    basis.add(
+        "job.end",
+        {"how": ending.how, "silent_s": ending.silent_s, "progressing": progressing, "still": ending.still},
+        by,
+    )
+
+
+def _ranks(basis: Basis) -> Ranks:
+    seen = sorted(basis.identity.seen_ranks(basis.events()))
+    expected = basis.identity.world
+    for event in basis.events("launch.rdzv_result"):
+        size = event.get("world_size")
+        if isinstance(size, int):
+            expected = max(expected or 0, size)
+    return Ranks(expected=expected if expected is not None else UNSET, seen=seen)
+
+
+def _given(basis: Basis) -> frozenset[str]:
+    given: set[str] = set()
+    kinds = {e.kind.split(".")[0] for e in basis.events()}
+    if any(s.hints.kernel for s in basis.store.streams) or "kernel" in kinds:
+        given.add("kernel_log")
+    if {"nccl", "torch", "py", "cuda"} & kinds:
+        given.add("rank_log")
+    if {"launch", "ray", "slurm", "mpi", "k8s", "ds"} & kinds:
+        given.add("launcher_log")
+    if "fr" in kinds:
+        given.add("flight_recorder")
+    seen = basis.identity.seen_ranks(basis.events())
+    if basis.identity.world and len(seen) >= basis.identity.world:
+        given.add("all_ranks")
+    return frozenset(given)
+
+
+def _versions(basis: Basis) -> dict[str, tuple[str, ...]]:
+    def values(kind: str, name: str) -> tuple[str, ...]:
+        return tuple(sorted({str(v) for e in basis.events(kind) if (v := e.get(name)) is not None}))
+
+    return {
+        "nccl": values("nccl.version", "version"),
+        "nccl_cuda": values("nccl.version", "cuda"),
+        "torch": values("torch.version", "version"),
+        "driver": values("nccl.driver", "driver_version"),
+    }

@@ -1,0 +1,87 @@
+"""How the input ends: completed, stopped by a signal, failed, or open; and how long it had been silent before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ncclscope.clocks import Stamp, without_year
+from ncclscope.facts.base import Basis
+from ncclscope.model import Event
+from ncclscope.store import StreamInfo
+
+__all__ = ["Ending", "find_ending"]
+
+# Shorter silences are ordinary: imports, data loading, a first compilation.
+MIN_SILENCE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """how: completed, signalled, failed or open. silent_s: seconds without a line before that end, None when no clock
+    tells. by: the event that ended it. still: the job was looked at while it hung."""
+
+    how: str
+    silent_s: float | None
+    by: Event | None
+    still: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether silence before this end counts as silence, and is not just where a capture was cut."""
+        return self.how != "open" or (self.silent_s is not None and self.silent_s >= MIN_SILENCE_S)
+
+
+def find_ending(basis: Basis) -> Ending:
+    """Looks at signals to the launcher first, then failures, then completion, then at the files' last write."""
+    signalled = basis.events("launch.received_signal", "slurm.cancelled", "slurm.terminating", "py.keyboard_interrupt")
+    if signalled:
+        first = signalled[0]
+        gap = first.get("gap_s")
+        return Ending("signalled", float(gap) if isinstance(gap, (int, float)) else None, first)
+    failing = [
+        e
+        for e in basis.events()
+        if e.get("nature") in ("cause", "consequence", "symptom") and e.kind not in ("nccl.trail", "nccl.warn")
+    ]
+    if failing:
+        gap = failing[0].get("gap_s")
+        return Ending("failed", float(gap) if isinstance(gap, (int, float)) else None, failing[0])
+    ended = basis.events("nccl.comm_end", "torch.not_destroyed", "launch.run_ended")
+    if ended:
+        return Ending("completed", None, ended[-1])
+    silence = _still_silent(basis)
+    return Ending("open", silence, None, still=silence is not None)
+
+
+def _still_silent(basis: Basis) -> float | None:
+    """Seconds from the last dated line to the last write of its file or --as-of; None where no clock tells."""
+    best: float | None = None
+    for stream in basis.store.streams:
+        if stream.hints.kernel or stream.last_time is None:
+            continue
+        silent = _silence_of(stream, stream.last_time, basis.options.as_of)
+        if silent is not None and 0 <= silent and (best is None or silent < best):
+            best = silent
+    return best
+
+
+def _silence_of(stream: StreamInfo, last: Stamp, as_of: float | None) -> float | None:
+    end = as_of if as_of is not None else stream.mtime
+    if end is None or last.clock == "boot":
+        return None
+    if last.utc is not None:
+        return end - last.utc
+    if not last.year_known:
+        return None
+    # Local time of an unknown zone: the write follows the last line within less than a quarter hour in the usual case,
+    # so the part beyond whole quarter hours is no measure of silence. Only an explicit --as-of says more.
+    if as_of is None:
+        return None
+    return as_of - last.seconds
+
+
+def since(earlier: Stamp | None, later: Stamp | None) -> float | None:
+    """Seconds between two wall-clock stamps, whatever they print of the year; None without both."""
+    if earlier is None or later is None or "boot" in (earlier.clock, later.clock):
+        return None
+    return without_year(later).seconds - without_year(earlier).seconds

@@ -1,0 +1,41 @@
+"""The dictionary of facts: what each derived observation means and the fields it always or sometimes has.
+
+A fact is what no single line says. Rules select facts as they select events; lint checks the names against this table.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FACTS"]
+
+FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "job.shape": ("how large the job is", ("hosts", "nranks")),
+    "job.end": (
+        "how the input ends: completed, signalled, failed or open; silent_s is the silence before that end",
+        ("how", "silent_s", "progressing", "still"),
+    ),
+    "init.silent": (
+        "processes printed their NCCL banner and nothing more of init, to a known end",
+        ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "eager", "shape"),
+    ),
+    "comm.stuck": (
+        "a communicator that did not complete: shape is ranks_missing, all_started or some_completed",
+        ("comm", "nranks", "started", "missing", "completed", "shape", "missing_spoke", "bootstrap_done"),
+    ),
+    "collective.diverged": (
+        "ranks disagree about a collective: how is op, size, fewer or silent",
+        ("how", "group", "seq", "op", "other_op", "numel", "other_numel", "behind", "ahead", "size", "tie"),
+    ),
+    "collective.equal": ("every rank waits in the same collective; no culprit is visible", ("group", "seq", "op", "size")),
+    "rank.died": (
+        "a process ended by a signal, a crash or quietly: how is a signal name, quiet or exit",
+        ("how", "signal", "exit_code", "shown_by"),
+    ),
+    "arch.gap": (
+        "the NCCL in the log has no native code for the GPU in the log: verdict jit or none",
+        ("nccl", "cuda", "gpu_arch", "gpu_name", "verdict"),
+    ),
+    "versions.differ": ("ranks run different versions of one thing", ("what", "values")),
+    "settings.differ": ("ranks run with different values of one NCCL variable", ("name", "values", "must_agree")),
+    "network.loopback": ("several hosts and an interface that cannot leave one of them", ("interface",)),
+    "xid.repeat": ("one Xid on several units or only one: points at program or hardware", ("xid", "units", "same_unit")),
+}

@@ -1,0 +1,136 @@
+"""analyze(): wires the stages together and owns their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ncclscope import __version__
+from ncclscope.engine.diagnose import Candidate, Surroundings, diagnose
+from ncclscope.engine.fold import fold
+from ncclscope.engine.match import Index
+from ncclscope.engine.pack import Pack, load_pack
+from ncclscope.facts import Facts, FactOptions, build_facts
+from ncclscope.gate import Gate, make_gate
+from ncclscope.parsers import BLOCKS, PATTERNS
+from ncclscope.parsers.pattern import Pattern
+from ncclscope.reader import PatternIndex, read_input
+from ncclscope.report import SCHEMA_VERSION, UNSET, InputInfo, Report
+from ncclscope.sources import SourceProblem, discover
+from ncclscope.store import EventStore
+from ncclscope.verdict import conclude
+
+__all__ = ["Options", "Read", "analyze", "judge", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """gpu: the GPU's architecture where the input does not show it ("sm_120"). as_of: seconds since 1970 at which a job
+    that still hangs was looked at; without it the last write of a file counts. progress: called with bytes read so far.
+    gated: False reads every line (slow; the answer is the same)."""
+
+    gpu: str | None = None
+    as_of: float | None = None
+    gated: bool = True
+    make_gate: Callable[[Sequence[str]], Gate] = make_gate
+    progress: Callable[[str, int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the inputs hold, before any rule is asked."""
+
+    store: EventStore
+    facts: Facts
+    problems: tuple[SourceProblem, ...]
+    warnings: tuple[str, ...]
+
+
+def analyze(
+    paths: Sequence[str | Path],
+    *,
+    stdin: BinaryIO | None = None,
+    options: Options | None = None,
+    pack: Pack | None = None,
+) -> Report:
+    """Triages all of `paths` together as one job and returns the report.
+
+    Files, directories, globs and archives are read as streams. Nothing is raised for bad input: unreadable files are
+    named in the report. Raises PackError when the rules themselves are broken.
+    """
+    options = options or Options()
+    pack = pack or load_pack()
+    return judge(read(paths, stdin=stdin, options=options, pack=pack), pack)
+
+
+def read(
+    paths: Sequence[str | Path],
+    *,
+    stdin: BinaryIO | None = None,
+    options: Options | None = None,
+    pack: Pack | None = None,
+) -> Read:
+    """Reads and joins the inputs without asking any rule."""
+    options = options or Options()
+    patterns = [*PATTERNS, *(_raw_patterns(pack) if pack else [])]
+    index = PatternIndex(patterns, BLOCKS, options.make_gate)
+    inputs, problems = discover([str(p) for p in paths], stdin=stdin)
+    store = EventStore()
+    warnings: list[str] = []
+    for source in inputs:
+        try:
+            read_input(source, index, store, warnings.append, gated=options.gated, progress=options.progress)
+        except OSError as error:
+            problems.append(SourceProblem(source.name, error.strerror or str(error)))
+    facts = build_facts(store, FactOptions(gpu=options.gpu, as_of=options.as_of), warnings.append)
+    return Read(store, facts, tuple(problems), tuple(warnings))
+
+
+def judge(seen: Read, pack: Pack) -> Report:
+    """Asks every rule and writes the report."""
+    index = Index(seen.facts.observations)
+    around = Surroundings(
+        seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders
+    )
+    candidates: list[Candidate] = []
+    warnings = list(seen.warnings)
+    for rule in pack.rules:
+        try:
+            candidate = diagnose(rule, pack.signals[rule.id], index, around)
+        except Exception as error:  # a bug in one rule must not cost the report
+            warnings.append(f"rule {rule.id} failed: {type(error).__name__}: {error}")
+            continue
+        if candidate is not None:
+            candidates.append(candidate)
+    warnings += pack.notes
+    inputs = [
+        InputInfo(
+            path=s.path, bytes=s.bytes, lines=s.lines, events=s.events, format=s.format, note="; ".join(s.notes) or UNSET
+        )
+        for s in seen.store.streams
+    ]
+    inputs += [InputInfo(p.path, 0, 0, 0, "unreadable", note=p.reason) for p in seen.problems]
+    verdict, findings, unknowns, collect = conclude(fold(candidates), seen.facts)
+    return Report(
+        schema_version=SCHEMA_VERSION,
+        verdict=verdict,
+        findings=findings,
+        unknowns=unknowns,
+        collect=collect,
+        ranks=seen.facts.ranks,
+        inputs=inputs,
+        warnings=warnings,
+        tool_version=__version__,
+    )
+
+
+def _raw_patterns(pack: Pack) -> list[Pattern]:
+    """Patterns that rules bring themselves; they run under a time limit."""
+    return [
+        Pattern(signal.kinds[-1], signal.has or "", signal.line, guarded=True)
+        for signals in pack.signals.values()
+        for signal in signals.values()
+        if signal.line is not None
+    ]
