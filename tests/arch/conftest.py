@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 from arch_files import ELF, MAGIC
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class Retag(Protocol):
-    """Copies a fixture with the architecture of some entries changed, in all fat binaries or in those numbered."""
+    """Copies a fixture with some architectures changed, in all fat binaries or in those numbered."""
 
-    def __call__(self, name: str, mapping: dict[tuple[int, int], int], only: set[int] | None = None) -> Path: ...
+    def __call__(
+        self, name: str, mapping: dict[tuple[int, int], int], only: set[int] | None = None
+    ) -> Path: ...
 
 
 @pytest.fixture

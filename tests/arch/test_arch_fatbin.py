@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from arch_files import container, entry
 
 from ncclscope.arch.fatbin import BadFatbinError, containers
 from ncclscope.knowledge.gpus import Arch
-from arch_files import container, entry
 
 
 def test_kinds_and_variants_are_told_apart() -> None:

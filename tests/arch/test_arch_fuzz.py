@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import contextlib
+from typing import TYPE_CHECKING
 
+from arch_files import ELF, container, elf, entry
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ncclscope.arch import ArchError, judge, read_library
-from ncclscope.arch.elf import dynamic
-from arch_files import ELF, container, elf, entry
+from ncclscope.arch.elf import BadElfError, dynamic
 
-SEEDS = [(ELF / name).read_bytes() for name in ("variants.o", "nccl_static.a", "compression.so", "torch-runpath.so")]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEEDS = [
+    (ELF / name).read_bytes()
+    for name in ("variants.o", "nccl_static.a", "compression.so", "torch-runpath.so")
+]
 QUIET = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 # Where the numbers that matter are: the ELF header, the section table at the end, and anywhere.
 PLACES = st.one_of(st.integers(0, 63), st.integers(-2000, -1), st.integers(0, 40_000))
-VALUES = st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from([b"\xff" * 8, bytes(8), b"\x00\x00\x00\x80"]))
+VALUES = st.one_of(
+    st.binary(min_size=1, max_size=8), st.sampled_from([b"\xff" * 8, bytes(8), b"\x00\x00\x00\x80"])
+)
 
 
 def survives(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    try:
-        library = read_library(path)
-    except ArchError as error:
-        assert error.reason
-    else:
-        assert judge(library, "sm_90").verdict in ("native", "jit", "partial", "none", "unknown")
-    try:
+    with contextlib.suppress(ArchError):
+        assert judge(read_library(path), "sm_90").needed > 0
+    with contextlib.suppress(BadElfError):
         dynamic(data)
-    except ValueError as error:
-        assert str(error)
 
 
 @QUIET
-@given(seed=st.sampled_from(SEEDS), edits=st.lists(st.tuples(PLACES, VALUES), max_size=6), cut=st.integers(0, 500))
+@given(
+    seed=st.sampled_from(SEEDS),
+    edits=st.lists(st.tuples(PLACES, VALUES), max_size=6),
+    cut=st.integers(0, 500),
+)
 def test_mutated_files(tmp_path: Path, seed: bytes, edits: list[tuple[int, bytes]], cut: int) -> None:
     """Real files with some bytes overwritten and the end cut off."""
     data = bytearray(seed)
@@ -49,7 +58,11 @@ def test_mutated_files(tmp_path: Path, seed: bytes, edits: list[tuple[int, bytes
 @given(
     numbers=st.lists(
         st.tuples(
-            st.integers(0, 9), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary(max_size=40), st.integers(0, 120)
+            st.integers(0, 9),
+            st.integers(0, 2**32 - 1),
+            st.integers(0, 2**64 - 1),
+            st.binary(max_size=40),
+            st.integers(0, 120),
         ),
         max_size=6,
     ),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_verdicts(name: str, target: str, verdict: str) -> None:
-    """Same major version and a minor not above the GPU's is native; PTX alone is jit; Tegra is not promised."""
+    """Same major version, minor not above the GPU's: native. PTX alone: jit. Tegra: no promise."""
     judgement = judge(read_library(ELF / name), target)
     assert (judgement.verdict, judgement.ok) == (verdict, verdict == "native")
 
@@ -75,7 +75,7 @@ def test_code_for_one_gpu_runs_on_that_gpu_alone(tmp_path: Path) -> None:
 
 
 def test_ptx_of_a_variant_is_no_general_fallback(tmp_path: Path) -> None:
-    """compute_90a compiles for 9.0 alone, compute_100f within its major version, plain PTX for anything later."""
+    """compute_90a compiles for 9.0 alone, compute_100f within its major, plain PTX for anything later."""
     path = tmp_path / "p.so"
 
     def verdict(arch: int, flag: int, target: str) -> str:
@@ -90,7 +90,7 @@ def test_ptx_of_a_variant_is_no_general_fallback(tmp_path: Path) -> None:
 
 
 def test_linked_code_falls_back_on_the_ptx_it_was_linked_from(retag: Retag) -> None:
-    """With its machine code for sm_90 gone NCCL 2.26.2 is compiled from PTX; with that gone too, it has nothing."""
+    """Without machine code NCCL 2.26.2 is compiled from PTX; without that too, it has nothing."""
     jit = judge(read_library(retag("nccl-2.26.2.so", {(2, 90): 99})), "sm_90")
     assert (jit.verdict, jit.ok) == ("jit", False)
     assert judge(read_library(retag("nccl-2.26.2.so", {(2, 90): 99, (1, 90): 99})), "sm_90").verdict == "none"
@@ -127,8 +127,11 @@ def test_effect_of_missing_code_depends_on_the_version(tmp_path: Path) -> None:
 
 
 def test_fix_names_a_wheel_that_has_the_code() -> None:
-    """The advice is the first measured wheel of the same CUDA major version, not older, with code for the GPU."""
-    assert "pip install --no-deps nvidia-nccl-cu12==2.26.5" in judge(read_library(ELF / "nccl-2.26.2.so"), "sm_120").fix
+    """The advice is the first measured wheel of the same CUDA major version that is not older."""
+    assert (
+        "pip install --no-deps nvidia-nccl-cu12==2.26.2.post1"
+        in judge(read_library(ELF / "nccl-2.26.2.so"), "sm_120").fix
+    )
 
 
 def test_pytorchs_kernels_for_newer_gpus_are_no_hole(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from arch_files import ELF, container, elf, entry
 
 from ncclscope.arch import ArchError, read_library
-from arch_files import ELF, container, elf, entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def codes(name: str) -> tuple[str, str]:
@@ -28,7 +31,7 @@ def codes(name: str) -> tuple[str, str]:
     ],
 )
 def test_architectures_are_those_that_were_compiled(name: str, sass: str, ptx: str) -> None:
-    """What nvcc was told to build is what is read, stored or compressed, linked, relocatable or in an archive."""
+    """What nvcc was told to build is read: stored or compressed, linked, relocatable or in an archive."""
     assert codes(name) == (sass, ptx)
 
 
@@ -115,7 +118,7 @@ def test_a_section_larger_than_the_file_is_refused(tmp_path: Path) -> None:
     struct.pack_into("<Q", data, table + 64 + 32, 1 << 60)
     path = tmp_path / "huge.so"
     path.write_bytes(data)
-    with pytest.raises(ArchError, match="section .nv_fatbin should be bytes 64 to 1152921504606847040"):
+    with pytest.raises(ArchError, match=r"section \.nv_fatbin should be bytes 64 to 1152921504606847040"):
         read_library(path)
 
 

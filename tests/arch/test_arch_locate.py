@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from arch_files import ELF
 
 from ncclscope.arch import find_nccl
 from ncclscope.arch.locate import Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SITE = "usr/lib/python3/site-packages"
 
@@ -38,7 +41,7 @@ def test_the_wheel_of_an_image_is_found_by_pytorchs_search_path(tmp_path: Path, 
 
 
 def test_statically_linked_nccl_is_said_to_be_so(tmp_path: Path) -> None:
-    """A libtorch_cuda that needs no libnccl and holds NCCL's banner is the NCCL that runs, whatever else is there."""
+    """A libtorch_cuda with NCCL's banner and no need of libnccl is the NCCL that runs."""
     torch = put(tmp_path, f"{SITE}/torch/lib/libtorch_cuda.so", "torch-static.so")
     put(tmp_path, "usr/lib64/libnccl.so.2", "nccl-2.26.2.so")
     found = find_nccl(tmp_path)
