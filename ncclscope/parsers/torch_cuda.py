@@ -1,14 +1,18 @@
-"""CUDA faults as PyTorch and its users print them: error codes, asserts, unsupported GPUs, drivers, libraries."""
+"""CUDA faults as PyTorch and its users print them: codes, asserts, unsupported GPUs, drivers."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Line, Value
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.parsers.torch_cuda_errors import CudaError, by_code, by_name, by_text, verdict
 from ncclscope.parsers.torch_tags import ADDED, refine_with, tag_of
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping
+
+    from ncclscope.model import Line, Value
 
 __all__ = ["PATTERNS"]
 
@@ -65,15 +69,20 @@ def _supported(m: re.Match[str], _: Line) -> Mapping[str, Value]:
     return {"supported": tuple(m["supported"].split())}
 
 
-def _assert(m: re.Match[str], _: Line) -> Mapping[str, Value]:
-    if "isnan" in m["condition"] or "NanCheck" in m["file"]:
-        return {"cause": "nan"}
-    return {}
+def _assert(m: re.Match[str], _: Line) -> Mapping[str, Value] | None:
+    """None for the check of collectives' inputs, which has its own kind."""
+    return None if "isnan" in m["condition"] else {}
+
+
+_ASSERT = (
+    r"(?P<file>[^\s:]+\.(?:cuh?|h|hip|py)):(?P<line>\d+): (?P<kernel>.{1,300}?): "
+    r"block: \[(?P<block>\d+,\d+,\d+)\], thread: \[(?P<thread>\d+,\d+,\d+)\] "
+)
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    # torch.AcceleratorError: CUDA error: an illegal memory access was encountered   (class RuntimeError up to 2.7)
-    # RuntimeError: CUDA error (/tmp/x.cu:12): invalid argument
+    # torch.AcceleratorError: CUDA error: an illegal memory access was encountered   (class RuntimeError up
+    # to 2.7) RuntimeError: CUDA error (/tmp/x.cu:12): invalid argument
     Pattern(
         "cuda.error",
         "CUDA error",
@@ -109,7 +118,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_by_text,
         adds=_ERROR_FIELDS,
     ),
-    # CUDA error 700: an illegal memory access was encountered     CUDA error code=700(cudaErrorIllegalAddress)
+    # CUDA error 700: an illegal memory access was encountered     CUDA error
+    # code=700(cudaErrorIllegalAddress)
     Pattern(
         "cuda.error",
         "CUDA error",
@@ -127,8 +137,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_by_number,
         adds=_ERROR_FIELDS,
     ),
-    # RuntimeError: cuda runtime error (59) : device-side assert triggered at .../THCReduceAll.cuh:327   (before 1.5; old
-    # numbers, so the text decides)
+    # RuntimeError: cuda runtime error (59) : device-side assert triggered at .../THCReduceAll.cuh:327
+    # (before 1.5; old numbers, so the text decides)
     Pattern(
         "cuda.error",
         "cuda runtime error",
@@ -137,8 +147,9 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_by_text,
         adds=_ERROR_FIELDS,
     ),
-    # cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was encountered
-    # XGBoostError: ... cudaErrorMemoryAllocation: out of memory      for the `Search for` note see below
+    # cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was
+    # encountered XGBoostError: ... cudaErrorMemoryAllocation: out of memory      for the `Search for` note
+    # see below
     Pattern(
         "cuda.error",
         "cudaError",
@@ -156,9 +167,9 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_by_name,
         adds=_ERROR_FIELDS,
     ),
-    # UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before
-    # calling NumCudaDevices() that might have already set an error? Error 802: system not yet initialized (Triggered
-    # internally at ../c10/cuda/CUDAFunctions.cpp:108.)
+    # UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda
+    # functions before calling NumCudaDevices() that might have already set an error? Error 802: system not
+    # yet initialized (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)
     Pattern(
         "cuda.error",
         "Unexpected error from cudaGetDeviceCount",
@@ -168,7 +179,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_init_warning,
         adds=_ERROR_FIELDS,
     ),
-    # Search for `cudaErrorIllegalAddress' in https://docs.nvidia.com/cuda/... for more information.   (2.9 and later)
+    # Search for `cudaErrorIllegalAddress' in https://docs.nvidia.com/cuda/... for more information.   (2.9
+    # and later)
     Pattern(
         "cuda.error_name",
         "Search for `cudaError",
@@ -178,19 +190,37 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=("code",),
         since="2.9",
     ),
-    # /pytorch/aten/src/ATen/native/cuda/Indexing.cu:1284: indexSelectLargeIndex: block: [177,0,0], thread: [96,0,0]
-    # Assertion `srcIndex < srcSelectDimSize` failed.   (all; one line a thread)
-    # .../c10d/NanCheck.cu:116: checkForNaN: block: [0,0,0], thread: [21,0,0] Assertion `!isnan(val)` failed.   (2.4 on)
+    # /pytorch/aten/src/ATen/native/cuda/Indexing.cu:1284: indexSelectLargeIndex: block: [177,0,0], thread:
+    # [96,0,0] Assertion `srcIndex < srcSelectDimSize` failed.   (all; one line a thread)
     Pattern(
         "cuda.assert_line",
         " Assertion `",
-        r"(?P<file>[^\s:]+\.(?:cuh?|h|hip|py)):(?P<line>\d+): (?P<kernel>.{1,300}?): block: \[(?P<block>\d+,\d+,\d+)\], "
-        r"thread: \[(?P<thread>\d+,\d+,\d+)\] Assertion `(?P<condition>.{1,300}?)` failed",
+        _ASSERT + r"Assertion `(?P<condition>.{1,300}?)` failed",
         nature="cause",
         cause="device-assert",
         refine=_assert,
     ),
-    # GPU device may be out of range, do you have enough GPUs?   (2.8 and later, under `invalid device ordinal`)
+    # /pytorch/torch/csrc/distributed/c10d/NanCheck.cu:116: checkForNaN: block: [0,0,0], thread: [21,0,0]
+    # Assertion `!isnan(val)` failed.   (TORCH_NCCL_NAN_CHECK=1, 2.4 and later; the rank that prints it made
+    # the NaN)
+    Pattern(
+        "torch.nan_check",
+        " Assertion `!isnan(",
+        _ASSERT + r"Assertion `(?P<condition>!isnan\(.{0,200}?\))` failed",
+        nature="cause",
+        cause="nan",
+        since="2.4",
+    ),
+    # RuntimeError: Function 'LogBackward0' returned nan values in its 0th output.   (autograd's anomaly mode)
+    Pattern(
+        "torch.nan_check",
+        "returned nan values in its",
+        r"Function '(?P<function>\w+)' returned nan values in its (?P<output>\d+)th output",
+        nature="cause",
+        cause="nan",
+    ),
+    # GPU device may be out of range, do you have enough GPUs?   (2.8 and later, under `invalid device
+    # ordinal`)
     Pattern(
         "cuda.out_of_range_hint",
         "GPU device may be out of range",
@@ -199,11 +229,13 @@ PATTERNS: tuple[Pattern, ...] = (
         fields={"suggests": "invalid-usage"},
         since="2.8",
     ),
-    # NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.
+    # NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch
+    # installation.
     Pattern(
         "cuda.arch_warning",
         "is not compatible with the current PyTorch installation",
-        r"(?P<gpu_name>[^:\n]{1,80}?) with CUDA capability (?P<sm>sm_\w+) is not compatible with the current PyTorch",
+        r"(?P<gpu_name>[^:\n]{1,80}?) with CUDA capability (?P<sm>sm_\w+) is not compatible with the "
+        r"current PyTorch",
         nature="cause",
         cause="arch-mismatch",
         refine=lambda m, _: {"gpu_name": m["gpu_name"].strip()},
@@ -224,15 +256,18 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="arch-mismatch",
     ),
-    # Found GPU0 NVIDIA GB10 which is of compute capability (CC) 12.1.   (2.9 and later; `cuda capability` before)
+    # Found GPU0 NVIDIA GB10 which is of compute capability (CC) 12.1.   (2.9 and later; `cuda capability`
+    # before)
     Pattern(
         "cuda.gpu_unsupported",
         " which is of ",
-        r"Found GPU(?P<device>\d+) (?P<gpu_name>.{1,80}?) which is of (?:compute|cuda) capability (?:\(CC\) )?(?P<capability>\d+\.\d+)",
+        r"Found GPU(?P<device>\d+) (?P<gpu_name>.{1,80}?) which is of (?:compute|cuda) capability (?:\(CC\) "
+        r")?(?P<capability>\d+\.\d+)",
         nature="symptom",
         fields={"suggests": "arch-mismatch"},
     ),
-    # RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver
+    # RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your
+    # GPU driver
     Pattern(
         "cuda.driver_too_old",
         "The NVIDIA driver on your system is too old",
@@ -241,7 +276,8 @@ PATTERNS: tuple[Pattern, ...] = (
         cause="driver-mismatch",
         refine=refine_with("cuda_version"),
     ),
-    # RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver
+    # RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and
+    # installed a driver
     Pattern(
         "cuda.no_driver",
         "Found no NVIDIA driver on your system",
@@ -273,7 +309,8 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         fields={"suggests": "version-mismatch"},
     ),
-    # RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use ...
+    # RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you
+    # must use ...
     Pattern(
         "cuda.fork",
         "Cannot re-initialize CUDA in forked subprocess",
@@ -314,7 +351,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.terminate",
         "terminate called ",
-        r"terminate called (?:after throwing an instance of '(?P<type>[^']{1,200})'|without an active exception|recursively)",
+        r"terminate called (?:after throwing an instance of '(?P<type>[^']{1,200})'|without an active "
+        r"exception|recursively)",
         nature="consequence",
     ),
 )

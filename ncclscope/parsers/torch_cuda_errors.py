@@ -1,15 +1,17 @@
 """CUDA's error codes: number, name and text, and what each says about the cause.
 
-Numbers, names and texts are those that cudaGetErrorName and cudaGetErrorString of the CUDA 12.9 and 13.5 runtimes
-return; the driver API shares the numbers. HIP prints the same texts for the same faults.
+Numbers, names and texts are those of cudaGetErrorName and cudaGetErrorString in the CUDA 12.9 and 13.5
+runtimes; the driver API shares the numbers. HIP prints the same texts for the same faults.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Value
+if TYPE_CHECKING:
+    from ncclscope.model import Value
 
 __all__ = ["CudaError", "by_code", "by_name", "by_text", "verdict"]
 
@@ -164,12 +166,14 @@ _TABLE = """\
 999 cudaErrorUnknown unknown error
 """
 
-_ERRORS = tuple(CudaError(int(n), name, text) for n, name, text in (row.split(" ", 2) for row in _TABLE.splitlines()))
+_ERRORS = tuple(
+    CudaError(int(n), name, text) for n, name, text in (row.split(" ", 2) for row in _TABLE.splitlines())
+)
 
 _BY_CODE = {error.code: error for error in _ERRORS}
 _BY_NAME = {error.name: error for error in _ERRORS}
-# Longest text first, so that `operation not permitted when stream is capturing` is not taken for its beginning. Of two
-# errors with one text (200 and 300) the lower number is the one that launches return.
+# Longest text first, so that `operation not permitted when stream is capturing` is not taken for its
+# beginning. Of two errors with one text (200 and 300) the lower number is the one that launches return.
 _BY_TEXT = sorted(_ERRORS, key=lambda error: (-len(error.text), error.code))
 
 # Driver-API names (cuGetErrorName) that are printed by drivers, Triton, JAX and container tools.
@@ -276,7 +280,10 @@ def by_name(name: str) -> CudaError | None:
 def by_text(text: str) -> CudaError | None:
     """The error whose text `text` starts with, whatever follows it."""
     for error in _BY_TEXT:
-        if text.startswith(error.text.rstrip(".")) and not text[len(error.text) : len(error.text) + 1].isalnum():
+        if (
+            text.startswith(error.text.rstrip("."))
+            and not text[len(error.text) : len(error.text) + 1].isalnum()
+        ):
             return error
     return None
 

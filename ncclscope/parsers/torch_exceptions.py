@@ -1,12 +1,15 @@
-"""What a Python exception's type and message say: the program's own error, or an echo of a failure elsewhere."""
+"""What an exception's type and message say: the program's own error, or an echo of a failure elsewhere."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Value
 from ncclscope.parsers.torch_cuda_errors import by_text, verdict
+
+if TYPE_CHECKING:
+    from ncclscope.model import Value
 
 __all__ = ["Judgement", "judge", "simple_name"]
 
@@ -36,132 +39,206 @@ _SIGNAL = Judgement("signal", "consequence")
 
 # Exceptions that a parent, a launcher or a peer raises because another process failed.
 _ECHO_TYPES = frozenset(
-    """ChildFailedError ProcessRaisedException ProcessExitedException CalledProcessError RayTaskError RayActorError
-    ActorDiedError ActorUnavailableError WorkerCrashedError TrainingFailedError WorkerGroupError ControllerError
-    UserExceptionWithTraceback StartTraceback StartTracebackWithWorkerRank EngineDeadError AsyncEngineDeadError
-    MQEngineDeadError RendezvousConnectionError RendezvousClosedError RendezvousTimeoutError RendezvousGracefulExitError
-    ConnectionResetError ConnectionRefusedError ConnectionAbortedError BrokenPipeError BrokenProcessPool
-    RemoteTraceback CancelledError""".split()
+    {
+        "ChildFailedError",  # torchrun
+        *("RendezvousConnectionError", "RendezvousClosedError", "RendezvousTimeoutError"),
+        "RendezvousGracefulExitError",
+        *("ProcessRaisedException", "ProcessExitedException"),  # torch.multiprocessing
+        *("CalledProcessError", "BrokenProcessPool", "RemoteTraceback", "CancelledError"),  # Python
+        *("ConnectionResetError", "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError"),
+        *("RayTaskError", "RayActorError", "ActorDiedError", "ActorUnavailableError", "WorkerCrashedError"),
+        *("TrainingFailedError", "WorkerGroupError", "ControllerError", "UserExceptionWithTraceback"),
+        *("StartTraceback", "StartTracebackWithWorkerRank"),
+        *("EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError"),  # vLLM
+    }
 )
-_SIGNAL_TYPES = frozenset("SignalException KeyboardInterrupt SystemExit GeneratorExit SIGTERMException".split())
+_SIGNAL_TYPES = frozenset(
+    {"SignalException", "KeyboardInterrupt", "SystemExit", "GeneratorExit", "SIGTERMException"}
+)
 
-# (message expression, judgement), first match wins; each stands for a message of a producer named beside it.
-_MESSAGES: tuple[tuple[re.Pattern[str], Judgement], ...] = tuple(
-    (re.compile(expression), judgement)
-    for expression, judgement in (
-        # PyTorch allocator, CUDA and ROCm
-        (r"(?:CUDA|HIP|XPU) out of memory|would exceed allowed memory", Judgement("oom", "cause", "oom-gpu")),
-        # torch.cuda
-        (r"Cannot re-initialize CUDA in forked subprocess", Judgement("cuda", "cause", "invalid-usage")),
-        (r"driver on your system is too old", Judgement("cuda", "cause", "driver-mismatch")),
+# What messages say, the first match wins; every alternative is a text of the producer named in the comment.
+_MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
+    # PyTorch's allocators
+    (
+        Judgement("oom", "cause", "oom-gpu"),
+        (r"(?:CUDA|HIP|XPU) out of memory", r"would exceed allowed memory"),
+    ),
+    # torch.cuda
+    (Judgement("cuda", "cause", "invalid-usage"), (r"Cannot re-initialize CUDA in forked subprocess",)),
+    (Judgement("cuda", "cause", "driver-mismatch"), (r"driver on your system is too old",)),
+    (
+        Judgement("cuda", "cause", "gpu-not-visible"),
         (
-            r"Found no NVIDIA driver|No CUDA GPUs are available|only supported with GPUs, no GPUs found",
-            Judgement("cuda", "cause", "gpu-not-visible"),
+            r"Found no NVIDIA driver",
+            r"No CUDA GPUs are available",
+            r"only supported with GPUs, no GPUs found",
         ),
-        (r"CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)", Judgement("cuda", "symptom", suggests="oom-gpu")),
-        (r"CUBLAS_STATUS_|CUDNN_STATUS_", Judgement("cuda", "symptom")),
-        # c10d, DDP, gloo: a disagreement between ranks, named by the rank that checks
+    ),
+    (Judgement("cuda", "symptom", suggests="oom-gpu"), (r"CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)",)),
+    (Judgement("cuda", "symptom"), (r"CUBLAS_STATUS_", r"CUDNN_STATUS_")),
+    # c10d, DDP, FSDP, gloo: a disagreement between ranks, named by the rank that checks
+    (
+        Judgement("own", "cause", "collective-mismatch"),
         (
-            r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes|"
-            r"DDP expects same model across all ranks|in this process with (?:sizes|strides) .* appears not to match|"
+            r"Detected mismatch between collectives on ranks",
+            r"op\.preamble\.length <= op\.nbytes",
+            r"DDP expects same model across all ranks",
+            r"in this process with (?:sizes|strides) .{1,200} appears not to match",
             r"Forward order differs across ranks",
-            Judgement("own", "cause", "collective-mismatch"),
         ),
-        (r"NCCL communicator was aborted|communicator encountered error set by", Judgement("nccl", "consequence")),
-        # c10d store and sockets
-        (r"server socket has failed to listen.*(?:EADDRINUSE|errno: 98)", Judgement("store", "cause", "rendezvous")),
-        (r"server socket has failed to listen", Judgement("store", "symptom", suggests="rendezvous")),
-        (r"waiting for clients\. \d+/\d+", Judgement("store", "symptom", suggests="rendezvous")),
-        (r"Ping failed, invalid", Judgement("store", "cause", "rendezvous")),
-        (r"client socket has (?:timed out|failed to connect)", Judgement("store", "symptom", suggests="rendezvous")),
+    ),
+    (
+        Judgement("nccl", "consequence"),
+        (r"NCCL communicator was aborted", r"communicator encountered error set by"),
+    ),
+    # c10d store and sockets
+    (
+        Judgement("store", "cause", "rendezvous"),
+        (r"server socket has failed to listen.{0,400}(?:EADDRINUSE|errno: 98)", r"Ping failed, invalid"),
+    ),
+    (
+        Judgement("store", "symptom", suggests="rendezvous"),
         (
-            r"store->get\(|^Socket Timeout|^wait timeout after|in store based barrier|ailed to recv, got 0 bytes|"
+            r"server socket has failed to listen",
+            r"waiting for clients\. \d+/\d+",
+            r"client socket has (?:timed out|failed to connect)",
+        ),
+    ),
+    (
+        Judgement("store", "consequence"),
+        (
+            r"store->get\(",
+            r"^Socket Timeout",
+            r"^wait timeout after",
+            r"in store based barrier",
+            r"ailed to recv, got 0 bytes",
             r"^(?:Broken pipe|Connection reset by peer|Connection refused)\s*$",
-            _STORE,
         ),
-        # gloo
+    ),
+    # gloo
+    (
+        Judgement("echo", "consequence"),
         (
-            r"Connection closed by peer \[|Read error \[|gloo.*Timed out waiting \d+ms|Timed out waiting \d+ms for (?:send|recv)|"
-            r"failed to pass monitoredBarrier|successfully reached monitoredBarrier",
-            _ECHO,
+            r"Connection closed by peer \[",
+            r"Read error \[",
+            r"Timed out waiting \d+ms for (?:send|recv)",
+            r"failed to pass monitoredBarrier",
+            r"successfully reached monitoredBarrier",
         ),
-        (r"[Gg]loo connectFullMesh failed", Judgement("store", "symptom", suggests="network-interface")),
-        # c10d argument checks: only the rank that is wrong raises them
+    ),
+    (Judgement("store", "symptom", suggests="network-interface"), (r"[Gg]loo connectFullMesh failed",)),
+    # c10d argument checks: only the rank that is wrong raises them
+    (
+        Judgement("own", "cause", "invalid-usage"),
         (
-            r"No backend type associated with device type|Tensors must be CUDA and dense|must be contiguous|"
-            r"Default process group has not been initialized|environment variable \w+ expected, but not set|"
-            r"tensor (?:size )?must (?:be (?:the same|equal)|have the same)|Split sizes doesn't match total dim 0|"
-            r"Number of tensor splits not equal|does not divide equally across group size|"
-            r"Attempt to perform collective on tensor not on device|but backend constrained to|"
-            r"^ProcessGroup\w+::\w+: invalid|Failed to infer a GPU device id|[Ii]nvalid device ordinal",
-            Judgement("own", "cause", "invalid-usage"),
+            r"No backend type associated with device type",
+            r"Tensors must be CUDA and dense",
+            r"Default process group has not been initialized",
+            r"environment variable \w+ expected, but not set",
+            r"tensor (?:size )?must (?:be (?:the same|equal)|have the same)",
+            r"Split sizes doesn't match total dim 0",
+            r"Number of tensor splits not equal",
+            r"does not divide equally across group size",
+            r"Attempt to perform collective on tensor not on device",
+            r"but backend constrained to",
+            r"^ProcessGroup\w+::\w+: invalid",
+            r"Failed to infer a GPU device id",
+            r"[Ii]nvalid device ordinal",
         ),
-        # NCCL through c10d, its own bindings and CuPy
-        (r"ncclRemoteError|remote process exited or there was a network error", Judgement("nccl", "consequence")),
-        (r"NCCL [Ee]rror|ncclUniqueId|\bnccl(?:UnhandledCuda|System|Internal|InvalidUsage)", Judgement("nccl", "symptom")),
-        # DataLoader
-        (r"insufficient shared memory|out of shared memory", Judgement("limit", "cause", "shm-limit")),
-        (r"is killed by signal: Bus error", Judgement("signal", "consequence", suggests="shm-limit")),
-        (r"is killed by signal: Killed", Judgement("signal", "consequence", suggests="oom-host")),
-        (r"is killed by signal|DataLoader worker \(pid\(s\)", _SIGNAL),
-        (r"DataLoader timed out after", Judgement("own", "symptom", suggests="storage-hang")),
-        (r"received 0 items of ancdata|Too many open files", Judgement("limit", "cause", "fd-limit")),
-        # shared memory of PyTorch and of multiprocessing; other files with the same errno fill a disk
+    ),
+    # NCCL through c10d, torch.cuda.nccl and CuPy
+    (
+        Judgement("nccl", "consequence"),
+        (r"ncclRemoteError", r"remote process exited or there was a network error"),
+    ),
+    (
+        Judgement("nccl", "symptom"),
+        (r"NCCL [Ee]rror", r"ncclUniqueId", r"\bnccl(?:UnhandledCuda|System|Internal|InvalidUsage)"),
+    ),
+    # DataLoader
+    (
+        Judgement("limit", "cause", "shm-limit"),
+        (r"insufficient shared memory", r"out of shared memory"),
+    ),
+    (Judgement("signal", "consequence", suggests="shm-limit"), (r"is killed by signal: Bus error",)),
+    (Judgement("signal", "consequence", suggests="oom-host"), (r"is killed by signal: Killed",)),
+    (Judgement("signal", "consequence"), (r"is killed by signal", r"DataLoader worker \(pid\(s\)")),
+    (Judgement("own", "symptom", suggests="storage-hang"), (r"DataLoader timed out after",)),
+    (
+        Judgement("limit", "cause", "fd-limit"),
+        (r"received 0 items of ancdata", r"Too many open files"),
+    ),
+    # shared memory of PyTorch and of multiprocessing; with other files the same errno is a full disk
+    (
+        Judgement("limit", "cause", "shm-limit"),
         (
-            r"(?:</torch_|/dev/shm|shm_open).*(?:No space left|Resource temporarily|Cannot allocate)|"
-            r"(?:No space left|Cannot allocate).*(?:/dev/shm|/torch_|/psm_)",
-            Judgement("limit", "cause", "shm-limit"),
+            r"(?:</torch_|/dev/shm|shm_open).{0,300}(?:No space left|Resource temporarily|Cannot allocate)",
+            r"(?:No space left|Cannot allocate).{0,300}(?:/dev/shm|/torch_|/psm_)",
         ),
-        (r"No space left on device|Disk quota exceeded", Judgement("limit", "cause", "disk-full")),
-        # torch.save on a full disk prints no ENOSPC
+    ),
+    (Judgement("limit", "cause", "disk-full"), (r"No space left on device", r"Disk quota exceeded")),
+    # torch.save on a full disk prints no ENOSPC
+    (
+        Judgement("limit", "symptom", suggests="disk-full"),
+        (r"basic_ios::clear: iostream error", r"unexpected pos \d+ vs", r"PytorchStreamWriter failed"),
+    ),
+    # Linux: EIO, ENOTCONN of FUSE mounts, ESTALE of NFS
+    (
+        Judgement("limit", "cause", "storage-hang"),
+        (r"\[Errno (?:5|107|116)\] ", r"Stale file handle", r"Transport endpoint is not connected"),
+    ),
+    # host memory: PyTorch, C++, Linux
+    (
+        Judgement("oom", "symptom", suggests="oom-host"),
         (
-            r"basic_ios::clear: iostream error|unexpected pos \d+ vs|PytorchStreamWriter failed",
-            Judgement("limit", "symptom", suggests="disk-full"),
+            r"can't allocate memory: you tried to allocate",
+            r"std::bad_alloc",
+            r"\[Errno 12\] Cannot allocate memory",
         ),
+    ),
+    # the resolver
+    (
+        Judgement("store", "cause", "dns"),
         (
-            r"\[Errno (?:5|107|116)\] |Stale file handle|Transport endpoint is not connected",
-            Judgement("limit", "cause", "storage-hang"),
-        ),
-        # host memory
-        (
-            r"can't allocate memory: you tried to allocate|std::bad_alloc|\[Errno 12\] Cannot allocate memory",
-            Judgement("oom", "symptom", suggests="oom-host"),
-        ),
-        # names
-        (
-            r"Name or service not known|Temporary failure in name resolution|nodename nor servname|"
+            r"Name or service not known",
+            r"Temporary failure in name resolution",
+            r"nodename nor servname",
             r"No address associated with hostname",
-            Judgement("store", "cause", "dns"),
         ),
-        # dynamic linker: two builds that do not fit
+    ),
+    # the dynamic linker: two builds that do not fit
+    (
+        Judgement("import", "cause", "version-mismatch"),
+        (r"undefined symbol", r"version `?\w+_[\d.]+'? not found", r"symbol lookup error"),
+    ),
+    (Judgement("import", "symptom", suggests="version-mismatch"), (r"cannot open shared object file",)),
+    # serving engines and Ray: the parent speaks of a child
+    (
+        Judgement("echo", "consequence"),
         (
-            r"undefined symbol|version `?\w+_[\d.]+'? not found|symbol lookup error",
-            Judgement("import", "cause", "version-mismatch"),
+            r"EngineCore encountered an issue",
+            r"Engine core initialization failed",
+            r"WorkerProc initialization failed",
+            r"RPC call to \S+ timed out",
+            r"scheduler (?:died during initialization|is dead)",
+            r"Worker proc \S+ died unexpectedly",
+            r"^The (?:actor|worker) died",
+            r"Worker exit type:",
         ),
-        (r"cannot open shared object file", Judgement("import", "symptom", suggests="version-mismatch")),
-        # NaN: Megatron, autograd's anomaly mode, torch.multinomial, trainers' own guards
-        (
-            r"found (?:NaN|Inf) in |returned nan values in its|probability tensor contains either `inf`, `nan`|"
-            r"(?i:\b(?:loss|grad\w*|norm|logits?|output)\b.{0,40}\b(?:nan|non-?finite)\b|"
-            r"\b(?:nan|non-?finite)\b.{0,30}\b(?:loss|grad\w*|logits?)\b)",
-            Judgement("nan", "cause", "nan"),
-        ),
-        # serving engines: the parent speaks of a child
-        (
-            r"EngineCore encountered an issue|Engine core initialization failed|WorkerProc initialization failed|"
-            r"RPC call to \S+ timed out|scheduler (?:died during initialization|is dead)|died unexpectedly",
-            _ECHO,
-        ),
-        # ray.train
-        (r"The actor died|The worker died|Worker exit type:", _ECHO),
-    )
+    ),
+)
+# Megatron, autograd's anomaly mode, torch.multinomial, and trainers' own guards.
+_NAN = re.compile(
+    r"found (?:NaN|Inf) in |returned nan values in its|probability tensor contains either `inf`, `nan`|"
+    r"(?i:\b(?:loss|grad\w*|norm|logits?)\b.{0,40}\b(?:nan|non-?finite)\b|"
+    r"\b(?:nan|non-?finite)\b.{0,30}\b(?:loss|grad\w*|logits?)\b)"
 )
 
 _CUDA = re.compile(r"(?:CUDA|HIP) (?:driver )?error(?: \([^)]*\))?: |Triton Error \[CUDA\]: ")
 
 
 def simple_name(exception_type: str) -> str:
-    """`OutOfMemoryError` of `torch.cuda.OutOfMemoryError`, `RayTaskError` of `ray.exceptions.RayTaskError(KeyError)`."""
+    """The class alone: `OutOfMemoryError` of `torch.cuda.OutOfMemoryError`, `E` of `module.E(KeyError)`."""
     return exception_type.split("(", 1)[0].rsplit(".", 1)[-1]
 
 
@@ -187,15 +264,15 @@ def judge(exception_type: str, message: str) -> Judgement:
                 str(cause) if cause else None,
                 str(suggests) if suggests else None,
             )
-    for expression, judgement in _MESSAGES:
-        if expression.search(message):
-            if judgement.nature_of == "nan" and name in ("KeyError", "ImportError", "ModuleNotFoundError"):
-                continue
+    for judgement, expressions in _MESSAGES:
+        if any(re.search(expression, message) for expression in expressions):
             return judgement
-    return _by_type(name, message)
+    if name not in ("KeyError", "ImportError", "ModuleNotFoundError") and _NAN.search(message):
+        return Judgement("nan", "cause", "nan")
+    return _by_type(name)
 
 
-def _by_type(name: str, message: str) -> Judgement:
+def _by_type(name: str) -> Judgement:
     if name == "OutOfMemoryError":
         return Judgement("oom", "cause", "oom-gpu")
     if name == "AcceleratorError":

@@ -1,13 +1,17 @@
-"""Memory that ran out in a PyTorch process: on the GPU, on the host, in shared memory, and data-loader workers."""
+"""Memory that ran out in a PyTorch process: on the GPU, the host, in shared memory; data-loader workers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Line, Value
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.parsers.torch_tags import numbers, refine_with
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ncclscope.model import Line, Value
 
 __all__ = ["PATTERNS", "oom_fields"]
 
@@ -48,7 +52,8 @@ def oom_fields(m: re.Match[str], line: Line) -> Mapping[str, Value]:
 
 
 _OOM_ADDS = (
-    "platform device total free this_process allocated reserved other_processes other_memory".split()
+    *("platform", "device", "total", "free", "this_process", "allocated", "reserved"),
+    *("other_processes", "other_memory"),
 )
 
 
@@ -77,13 +82,13 @@ def _shm(m: re.Match[str], _: Line) -> Mapping[str, Value]:
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    # torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which
-    # 1.12 GiB is free. Process 41234 has 10.00 GiB memory in use. Including non-PyTorch memory, this process has 78.02 GiB
-    # memory in use. Of the allocated memory 74.31 GiB is allocated by PyTorch, and 2.40 GiB is reserved by PyTorch but
-    # unallocated. ...   (2.3 and later; `capacty` in 2.1 and 2.2; class torch.cuda.OutOfMemoryError up to 2.4)
-    # ... CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 23.69 GiB total capacity; 21.92 GiB already allocated;
-    # 12.06 MiB free; 22.46 GiB reserved in total by PyTorch) ...   (up to 2.0)
-    # RuntimeError: HIP out of memory. Tried to allocate ...   (ROCm)
+    # torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of
+    # 79.15 GiB of which 1.12 GiB is free. Process 41234 has 10.00 GiB memory in use. Including non-PyTorch
+    # memory, this process has 78.02 GiB memory in use. Of the allocated memory 74.31 GiB is allocated by
+    # PyTorch, and 2.40 GiB is reserved by PyTorch but unallocated. ...   (2.3 and later; `capacty` in 2.1
+    # and 2.2; class torch.cuda.OutOfMemoryError up to 2.4) ... CUDA out of memory. Tried to allocate 20.00
+    # MiB (GPU 0; 23.69 GiB total capacity; 21.92 GiB already allocated; 12.06 MiB free; 22.46 GiB reserved
+    # in total by PyTorch) ...   (up to 2.0) RuntimeError: HIP out of memory. Tried to allocate ...   (ROCm)
     Pattern(
         "torch.oom",
         "out of memory. Tried to allocate",
@@ -91,7 +96,7 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="oom-gpu",
         refine=oom_fields,
-        adds=tuple(_OOM_ADDS),
+        adds=_OOM_ADDS,
     ),
     # torch.OutOfMemoryError: CUDA out of memory. Allocation was preemptively rejected because it would exceed
     # per_process_memory_fraction limit. Requested size: 2.00 GiB.   (2.14)
@@ -112,7 +117,8 @@ PATTERNS: tuple[Pattern, ...] = (
         cause="oom-gpu",
         fields={"platform": "cuda"},
     ),
-    # torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)   (cudaMallocAsync backend)
+    # torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)
+    # (cudaMallocAsync backend)
     Pattern(
         "torch.oom",
         "would exceed allowed memory. (out of memory)",
@@ -121,12 +127,13 @@ PATTERNS: tuple[Pattern, ...] = (
         cause="oom-gpu",
         fields={"platform": "cuda"},
     ),
-    # RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to
-    # allocate 4000000000000000 bytes. Error code 12 (Cannot allocate memory)
+    # RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate
+    # memory: you tried to allocate 4000000000000000 bytes. Error code 12 (Cannot allocate memory)
     Pattern(
         "torch.cpu_alloc_failed",
         "DefaultCPUAllocator: ",
-        r"DefaultCPUAllocator: (?:can't allocate memory: you tried to allocate (?P<bytes>\d+) bytes|not enough memory)",
+        r"DefaultCPUAllocator: (?:can't allocate memory: you tried to allocate (?P<bytes>\d+) bytes|not "
+        r"enough memory)",
         nature="symptom",
         fields={"suggests": "oom-host"},
     ),
@@ -138,8 +145,8 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
     ),
     # RuntimeError: DataLoader worker (pid 31337) is killed by signal: Killed.
-    # RuntimeError: DataLoader worker (pid 41) is killed by signal: Bus error. It is possible that dataloader's workers are
-    # out of shared memory. Please try to raise your shared memory limit.
+    # RuntimeError: DataLoader worker (pid 41) is killed by signal: Bus error. It is possible that
+    # dataloader's workers are out of shared memory. Please try to raise your shared memory limit.
     Pattern(
         "torch.dataloader_killed",
         ") is killed by signal: ",
@@ -156,7 +163,8 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         refine=lambda m, _: {"pids": numbers(m["pids"])},
     ),
-    # ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).
+    # ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory
+    # (shm).
     Pattern(
         "torch.dataloader_bus",
         "Unexpected bus error encountered in worker",
@@ -207,18 +215,22 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.too_many_fds",
         "Too many open files",
-        r"\[Errno 24\] Too many open files|Too many open files\. Communication with the workers is no longer possible",
+        r"\[Errno 24\] Too many open files|Too many open files\. Communication with the workers is no "
+        r"longer possible",
         nature="cause",
         cause="fd-limit",
     ),
     # RuntimeError: unable to write to file </torch_1234_567_8>: No space left on device (28)
-    # RuntimeError: unable to allocate shared memory(shm) for file </torch_2121_1_0>: Resource temporarily unavailable (11)
-    # RuntimeError: unable to mmap 512 bytes from file </torch_17_2>: Cannot allocate memory (12)
+    # RuntimeError: unable to allocate shared memory(shm) for file </torch_2121_1_0>: Resource temporarily
+    # unavailable (11) RuntimeError: unable to mmap 512 bytes from file </torch_17_2>: Cannot allocate
+    # memory (12)
     Pattern(
         "torch.shm_no_space",
         "/torch_",
-        r"unable to (?:write to|allocate shared memory\(shm\) for|resize|open(?: shared memory object)?|mmap \d+ bytes from)"
-        r"(?: file)? <(?P<name>/torch_[^>\s]+)>(?: to the right size| in read-write mode)?: (?P<error>[^(\n]{1,80}?) ?\((?P<errno>\d+)\)",
+        r"unable to (?:write to|allocate shared memory\(shm\) for|resize|open(?: shared memory object)?|"
+        r"mmap \d+ bytes from)"
+        r"(?: file)? <(?P<name>/torch_[^>\s]+)>(?: to the right size| in read-write mode)?: "
+        r"(?P<error>[^(\n]{1,80}?) ?\((?P<errno>\d+)\)",
         nature="symptom",
         fields={"suggests": "shm-limit"},
         refine=_shm,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Line, Value
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.parsers.torch_tags import ADDED, refine_with, tag_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ncclscope.model import Line, Value
 
 __all__ = ["PATTERNS"]
 
@@ -41,8 +45,8 @@ def _client_timeout(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     return fields
 
 
-def _listen(m: re.Match[str], line: Line) -> Mapping[str, Value]:
-    """EADDRINUSE as an exception is the end; as a log line a second agent on the host may go on as a client."""
+def _listen(_: re.Match[str], line: Line) -> Mapping[str, Value]:
+    """EADDRINUSE as an exception is the end; after a log line a second agent may go on as a client."""
     fields: dict[str, Value] = {}
     in_use = "EADDRINUSE" in line.text or "errno: 98" in line.text
     if in_use:
@@ -64,10 +68,11 @@ def _lookup(m: re.Match[str], _: Line) -> Mapping[str, Value]:
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    # torch.distributed.DistBackendError: [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d
-    # key-value store by key '0', but store->get('0') got error: wait timeout after 600000ms, keys: /default_pg/0//cuda//0.
-    # This may indicate a possible application crash on rank 0 or a network set up issue.   (1.13 to 2.14)
-    # ... retrieving ncclUniqueIds from roots via TCPStore by key '0', but got error: ...   (2.8 and later, scalable init)
+    # torch.distributed.DistBackendError: [3] is setting up NCCL communicator and retrieving ncclUniqueId
+    # from [0] via c10d key-value store by key '0', but store->get('0') got error: wait timeout after
+    # 600000ms, keys: /default_pg/0//cuda//0. This may indicate a possible application crash on rank 0 or a
+    # network set up issue.   (1.13 to 2.14) ... retrieving ncclUniqueIds from roots via TCPStore by key
+    # '0', but got error: ...   (2.8 and later, scalable init)
     Pattern(
         "torch.unique_id_wait",
         _UNIQUE_ID,
@@ -80,7 +85,8 @@ PATTERNS: tuple[Pattern, ...] = (
         context=True,
         since="1.13",
     ),
-    # torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cuda//0   (2.6 and later)
+    # torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cuda//0   (2.6 and
+    # later)
     Pattern(
         "torch.store_timeout",
         "wait timeout after ",
@@ -100,29 +106,33 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
         until="2.5",
     ),
-    # [c10d] waitForInput: socket SocketImpl(fd=13, addr=[::ffff:127.0.0.1]:43380, remote=[...]:29512) timed out after 1000ms
+    # [c10d] waitForInput: socket SocketImpl(fd=13, addr=[::ffff:127.0.0.1]:43380, remote=[...]:29512) timed
+    # out after 1000ms
     Pattern(
         "torch.store_timeout",
         "waitForInput: ",
-        r"waitForInput: (?:poll for socket (?P<socket>.{1,200}?) returned 0|.{1,200}? timed out after (?P<timeout_ms>\d+)ms)",
+        r"waitForInput: (?:poll for socket (?P<socket>.{1,200}?) returned 0|.{1,200}? timed out after "
+        r"(?P<timeout_ms>\d+)ms)",
         nature="consequence",
         refine=tag_of,
         adds=ADDED,
         since="2.6",
     ),
-    # torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to
-    # (10.0.0.1, 29500).   (1.13 to 2.14; seconds with `s` in older ones)
+    # torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to
+    # connect to (10.0.0.1, 29500).   (1.13 to 2.14; seconds with `s` in older ones)
     Pattern(
         "torch.store_connect_failed",
         "The client socket has timed out after",
-        r"The client socket has timed out after (?P<timeout>\d+)\s?(?P<unit>ms|s|m|h)? while trying to connect to "
+        r"The client socket has timed out after (?P<timeout>\d+)\s?(?P<unit>ms|s|m|h)? while trying to "
+        r"connect to "
         r"\((?P<host>[^,()]{1,255}), (?P<port>\d+)\)",
         nature="symptom",
         fields={"errno_text": "timed out"},
         refine=_client_timeout,
         adds=(*ADDED, "timeout_ms", "final"),
     ),
-    # [c10d] The client socket has failed to connect to [node-a.internal]:29500 (errno: 111 - Connection refused).
+    # [c10d] The client socket has failed to connect to [node-a.internal]:29500 (errno: 111 - Connection
+    # refused).
     Pattern(
         "torch.store_connect_failed",
         "The client socket has failed to connect to ",
@@ -147,57 +157,65 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.store_retry",
         "TCP client failed to connect/validate to host",
-        r"TCP client failed to connect/validate to host (?P<host>\S+):(?P<port>\d+) - (?P<state>retrying|timed out) "
+        r"TCP client failed to connect/validate to host (?P<host>\S+):(?P<port>\d+) - (?P<state>retrying|"
+        r"timed out) "
         r"\(try=(?P<attempt>\d+), timeout=(?P<timeout_ms>\d+)ms(?:, delay=(?P<delay_ms>\d+)ms)?\)",
         nature="symptom",
         refine=refine_with("delay_ms"),
         since="2.6",
     ),
-    # torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.   (2.4 on)
+    # torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.
+    # (2.4 on)
     Pattern(
         "torch.waiting_clients",
         "waiting for clients. ",
-        r"Timed out after (?P<timeout_s>\d+) seconds waiting for clients\. (?P<have>\d+)/(?P<want>\d+) clients joined",
+        r"Timed out after (?P<timeout_s>\d+) seconds waiting for clients\. (?P<have>\d+)/(?P<want>\d+) "
+        r"clients joined",
         nature="symptom",
         fields={"suggests": "rendezvous"},
         refine=refine_with("timeout_s", "have", "want"),
         since="2.4",
     ),
-    # Timed out initializing process group in store based barrier on rank 4, for key: store_based_barrier_key:1
-    # (world_size=8, num_workers_joined=7, timeout=0:30:00 ...)   (2.2 and later; worker_count before)
+    # Timed out initializing process group in store based barrier on rank 4, for key:
+    # store_based_barrier_key:1 (world_size=8, num_workers_joined=7, timeout=0:30:00 ...)   (2.2 and later;
+    # worker_count before)
     Pattern(
         "torch.store_barrier_timeout",
         "initializing process group in store based barrier",
-        r"Timed out initializing process group in store based barrier on rank:? (?P<rank>\d+), for key: (?P<key>\S+) "
+        r"Timed out initializing process group in store based barrier on rank:? (?P<rank>\d+), for key: "
+        r"(?P<key>\S+) "
         r"\(world_size=(?P<world_size>\d+), (?:num_workers_joined|worker_count)=(?P<have>\d+)",
         nature="consequence",
         refine=refine_with("have"),
     ),
-    # Waiting in store based barrier to initialize process group for 10 seconds rank: 0, key: store_based_barrier_key:1
-    # (world_size=2, num_workers_joined=1, timeout=0:30:00)
+    # Waiting in store based barrier to initialize process group for 10 seconds rank: 0, key:
+    # store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00)
     Pattern(
         "torch.store_barrier_wait",
         "Waiting in store based barrier",
-        r"Waiting in store based barrier to initialize process group (?:for (?P<waited_s>\d+) seconds )?.{0,20}?"
+        r"Waiting in store based barrier to initialize process group (?:for (?P<waited_s>\d+) seconds )"
+        r"?.{0,20}?"
         r"(?:rank: (?P<rank>\d+), key: (?P<key>\S+) )?"
         r"(?:\(world_size=(?P<world_size>\d+), (?:num_workers_joined|worker_count)=(?P<have>\d+))?",
         nature="symptom",
         refine=refine_with("have", "waited_s"),
     ),
-    # torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500,
-    # useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use   (2.4 and later)
-    # RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to
-    # bind to [::]:29500 (errno: 98 - Address already in use). ...   (before)
+    # torch.distributed.DistNetworkError: The server socket has failed to listen on any local network
+    # address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use
+    # (2.4 and later) RuntimeError: The server socket has failed to listen on any local network address. The
+    # server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use). ...   (before)
     Pattern(
         "torch.store_listen_failed",
         "The server socket has failed to listen on any",
-        r"The server socket has failed to listen on any local network address(?:\. port: (?P<port>\d+), useIpv6: \w+, "
+        r"The server socket has failed to listen on any local network address(?:\. port: (?P<port>\d+), "
+        r"useIpv6: \w+, "
         r"code: -?\d+, name: (?P<errno_name>\w+), message: (?P<errno_text>.{1,100}))?",
         nature="symptom",
         refine=_listen,
         adds=("errno", "port", "cause", "suggests"),
     ),
-    # [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).   (1.13 to 2.14)
+    # [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).
+    # (1.13 to 2.14)
     Pattern(
         "torch.store_bind_failed",
         "The server socket has failed to ",
@@ -206,18 +224,20 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         fields={"suggests": "rendezvous"},
     ),
-    # [c10d] The IPv6 network addresses of (node-a.invalid, 29511) cannot be retrieved (gai error: -2 - Name or service
-    # not known).   (1.13 to 2.14; one IPv6 line before a connection is harmless)
+    # [c10d] The IPv6 network addresses of (node-a.invalid, 29511) cannot be retrieved (gai error: -2 - Name
+    # or service not known).   (1.13 to 2.14; one IPv6 line before a connection is harmless)
     Pattern(
         "torch.name_resolution",
         "network addresses of (",
-        r"The (?:(?P<family>IPv[46]) )?network addresses of \((?P<host>[^,()]{1,255}), (?P<port>\d+)\) cannot be retrieved "
+        r"The (?:(?P<family>IPv[46]) )?network addresses of \((?P<host>[^,()]{1,255}), (?P<port>\d+)\) "
+        r"cannot be retrieved "
         r"\(gai error: (?P<gai>-?\d+) - (?P<error>[^)]+)\)",
         nature="symptom",
         fields={"suggests": "dns"},
         refine=_lookup,
     ),
-    # socket.gaierror: [Errno -2] Name or service not known   (Python; also `[Errno -3] Temporary failure in name ...`)
+    # socket.gaierror: [Errno -2] Name or service not known   (Python; also `[Errno -3] Temporary failure in
+    # name ...`)
     Pattern(
         "torch.name_resolution",
         "gaierror: [Errno ",
@@ -226,7 +246,8 @@ PATTERNS: tuple[Pattern, ...] = (
         fields={"suggests": "dns"},
         refine=_lookup,
     ),
-    # [c10d] The hostname of the client socket cannot be retrieved. err=-3   (1.13 to 2.14; reverse lookup, cosmetic)
+    # [c10d] The hostname of the client socket cannot be retrieved. err=-3   (1.13 to 2.14; reverse lookup,
+    # cosmetic)
     Pattern(
         "torch.reverse_lookup",
         "hostname of the client socket cannot be retrieved",
@@ -234,20 +255,22 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="noise",
         refine=_lookup,
     ),
-    # [c10d] sendBytes failed on SocketImpl(fd=67, addr=[node-b]:36214, remote=[node-a]:43145): Broken pipe   (2.4 on)
-    # [c10d] recvValue failed on SocketImpl(fd=6, addr=[::ffff:10.0.0.2]:37468, remote=[...]:6006): failed to recv, got 0 bytes
+    # [c10d] sendBytes failed on SocketImpl(fd=67, addr=[node-b]:36214, remote=[node-a]:43145): Broken pipe
+    # (2.4 on) [c10d] recvValue failed on SocketImpl(fd=6, addr=[::ffff:10.0.0.2]:37468, remote=[...]:6006):
+    # failed to recv, got 0 bytes
     Pattern(
         "torch.store_closed",
         " failed on SocketImpl(",
-        r"(?P<call>sendBytes|recvValue(?:WithTimeout)?|recvVector|recvBytes\w*) failed on SocketImpl\([^)]{0,300}?"
+        r"(?P<call>sendBytes|recvValue(?:WithTimeout)?|recvVector|recvBytes\w*) failed on SocketImpl\([^)"
+        r"]{0,300}?"
         r"(?:remote=\[(?P<host>[^\]]{1,255})\]:(?P<port>\d+))?\): (?P<error>.{1,120})",
         nature="consequence",
         refine=tag_of,
         adds=ADDED,
         since="2.4",
     ),
-    # torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server
-    # shutdown or crash?   (lower case up to 2.7)
+    # torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the
+    # remote server shutdown or crash?   (lower case up to 2.7)
     Pattern(
         "torch.store_closed",
         "ailed to recv, got 0 bytes",
@@ -257,17 +280,19 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=tag_of,
         adds=ADDED,
     ),
-    # torch.distributed.DistNetworkError: Broken pipe   DistBackendError: ... Connection reset by peer   (2.1 and later)
+    # torch.distributed.DistNetworkError: Broken pipe   DistBackendError: ... Connection reset by peer
+    # (2.1 and later)
     Pattern(
         "torch.store_closed",
         "torch.distributed.Dist",
-        r"torch\.distributed\.Dist\w+Error: (?P<error>Broken pipe|Connection reset by peer|Connection refused|Connection was likely closed)",
+        r"torch\.distributed\.Dist\w+Error: (?P<error>Broken pipe|Connection reset by peer|Connection "
+        r"refused|Connection was likely closed)",
         nature="consequence",
         refine=tag_of,
         adds=ADDED,
     ),
-    # Failed to check the "should dump" flag on TCPStore, (maybe TCPStore server has shut down too early), with error:
-    # Broken pipe   (2.5 to 2.12; about once a second)
+    # Failed to check the "should dump" flag on TCPStore, (maybe TCPStore server has shut down too early),
+    # with error: Broken pipe   (2.5 to 2.12; about once a second)
     Pattern(
         "torch.store_closed",
         "maybe TCPStore server has shut down too early",
@@ -308,12 +333,13 @@ PATTERNS: tuple[Pattern, ...] = (
         cause="rendezvous",
         since="2.4",
     ),
-    # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but
-    # not set   (all)
+    # ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK
+    # expected, but not set   (all)
     Pattern(
         "torch.env_missing",
         "Error initializing torch.distributed using",
-        r"Error initializing torch\.distributed using (?P<scheme>\S+) rendezvous: environment variable (?P<variable>\w+) "
+        r"Error initializing torch\.distributed using (?P<scheme>\S+) rendezvous: environment variable "
+        r"(?P<variable>\w+) "
         r"expected, but not set",
         nature="cause",
         cause="invalid-usage",

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Line, Value
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ncclscope.model import Line, Value
 
 __all__ = ["ADDED", "is_quote", "numbers", "ranks_of", "refine_with", "tag_of"]
 
 # [PG 1 Rank 0] (2.3), [PG 0 (default_pg) Rank 3] (2.4), [PG ID 2 PG GUID 9 Rank 4] and
 # [PG ID 0 PG GUID 0(default_pg) Rank 1] (2.5 and later)
 _PG_TAG = re.compile(
-    r"\[PG (?:ID )?(?P<pg_id>\d+)(?: PG GUID (?P<pg_guid>[^\s()\]]+))? ?(?:\((?P<pg_desc>[^)]*)\))? ?Rank (?P<rank>\d+)\]"
+    r"\[PG (?:ID )?(?P<pg_id>\d+)(?: PG GUID (?P<pg_guid>[^\s()\]]+))? ?(?:\((?P<pg_desc>[^)]*)\))? ?"
+    r"Rank (?P<rank>\d+)\]"
 )
 # [Rank 3] on lines about one piece of work, all versions
 _RANK_TAG = re.compile(r"\[Rank (?P<rank>\d+)\]")
 
 # The same sentence comes again inside the exception that ends the watchdog, in what() and in later errors.
-_QUOTES = ("terminated with exception:", "what():", "Original reason for failure was:", "error set by ProcessGroupNCCL")
+_QUOTES = (
+    "terminated with exception:",
+    "what():",
+    "Original reason for failure was:",
+    "error set by ProcessGroupNCCL",
+)
 
 # The fields that tag_of may add.
 ADDED = ("rank", "rank_certain", "pg_rank", "pg_id", "pg_guid", "pg_desc", "quoted")
@@ -32,8 +41,8 @@ def is_quote(text: str, at: int) -> bool:
 def tag_of(m: re.Match[str], line: Line) -> dict[str, Value]:
     """Which rank and process group a c10d line speaks of.
 
-    `rank` is global when the envelope said it (`[rank3]:`) or the group is the default one; otherwise it is the rank
-    inside the group, and rank_certain is False. pg_rank is always the rank inside the group.
+    `rank` is global when the envelope said it (`[rank3]:`) or the group is the default one; otherwise it is
+    the rank inside the group, and rank_certain is False. pg_rank is always the rank inside the group.
     """
     fields: dict[str, Value] = {}
     tag = _PG_TAG.search(line.text)

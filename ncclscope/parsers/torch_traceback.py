@@ -8,13 +8,25 @@ from dataclasses import dataclass, field
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block
 from ncclscope.parsers.torch_exceptions import Judgement, judge, simple_name
+from ncclscope.parsers.torch_frames import Frame, collective_of, user_frame
+from ncclscope.parsers.torch_tags import numbers
 
-__all__ = ["BLOCKS", "FIELDS", "Frame", "is_library", "user_frame"]
+__all__ = ["BLOCKS", "FIELDS"]
 
-FIELDS = tuple(
-    """type message nature_of nature cause suggests module_missing frame_file frame_line frame_func user_file user_line
-    user_func collective depth chained root_type root_message local_rank thread last_error quoted ignored
-    embedded""".split()
+FIELDS = (
+    *(
+        "type",
+        "message",
+        "nature_of",
+        "nature",
+        "cause",
+        "suggests",
+        "root_type",
+        "root_message",
+        "last_error",
+    ),
+    *("frame_file", "frame_line", "frame_func", "user_file", "user_line", "user_func", "collective", "depth"),
+    *("module_missing", "local_rank", "ranks", "thread", "chained", "embedded", "quoted", "ignored"),
 )
 
 _HEAD = re.compile(r"Traceback \(most recent call last\)")
@@ -34,16 +46,9 @@ _RAISED = re.compile(
 _DURING = "During handling of the above exception, another exception occurred"
 _DIRECT = "The above exception was the direct cause of the following exception"
 _SPAWNED = re.compile(r"-- Process (?P<n>\d+) terminated with the following error:")
+_SNIPPET = re.compile(r"\[Rank (?P<ranks>\d+(?:,\d+)*) Error Snippet\]:")
 _GROUP_RULE = re.compile(r"[\s|]*\+-[-+ ]*(?:\d+ -+|-+)\s*$")
 _GROUP_EDGE = re.compile(r"^\s*(?:\|\s?|\+\s(?=Exception Group))+")
-
-_LIBRARY = re.compile(
-    r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<__array|/bin/[\w.-]+$|"
-    r"(?:^|/)torch/(?:distributed|utils|nn|autograd|cuda|_\w+|optim|multiprocessing|onnx|fx|jit|ao|fsdp|testing)/|"
-    r"/torch/\w+\.py$|^python/ray/"
-)
-_C10D = re.compile(r"(?:^|/)torch/distributed/(?:distributed_c10d|nn/functional|_functional_collectives)\.py$")
-_PLUMBING = frozenset("wrapper _fn fn inner decorate_context forward backward apply".split())
 
 # Lines of a program between the frames and the exception, before we give up.
 _MAX_FOREIGN = 40
@@ -51,40 +56,12 @@ _MAX_FOREIGN = 40
 _MAX_MESSAGE = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One entry of a stack."""
-
-    file: str
-    line: int
-    func: str
-
-
-def is_library(path: str) -> bool:
-    """Whether a frame's file belongs to Python, PyTorch or an installed package rather than to the user."""
-    return _LIBRARY.search(path) is not None
-
-
-def user_frame(frames: list[Frame]) -> Frame | None:
-    """The innermost frame of the user's own code; `frames` outermost first."""
-    for frame in reversed(frames):
-        if not is_library(frame.file):
-            return frame
-    return None
-
-
-def _collective(frames: list[Frame]) -> str | None:
-    for frame in reversed(frames):
-        if _C10D.search(frame.file) and not frame.func.startswith("_") and frame.func not in _PLUMBING:
-            return frame.func
-    return None
-
-
 @dataclass(slots=True)
 class _Part:
     """One `Traceback` with the exception that ends it."""
 
-    link: str  # "first", "context" (during handling), "cause" (raise from) or "embedded" (text of another process)
+    # "first", "context" (during handling), "cause" (raise from) or "embedded" (the text of another process)
+    link: str
     frames: list[Frame] = field(default_factory=list)
     repeated: int = 0
     type: str | None = None
@@ -93,6 +70,7 @@ class _Part:
     more: list[str] = field(default_factory=list)
     line: Line | None = None
     local_rank: int | None = None
+    ranks: tuple[int, ...] = ()
 
     def text(self) -> str:
         return "\n".join((self.message, *self.more))
@@ -113,6 +91,7 @@ class _Traceback:
         self._parts: list[_Part] = []
         self._link: str | None = None if started else "first"
         self._local_rank: int | None = None
+        self._ranks: tuple[int, ...] = ()
         self._state = "frames" if started else "between"
         self._foreign = 0
         self._lines = 1
@@ -120,10 +99,13 @@ class _Traceback:
         if started:
             self._parts.append(_Part("first"))
 
-    def named(self, thread: str | None = None, local_rank: int | None = None) -> _Traceback:
-        """The same, knowing which thread or spawned process raised."""
+    def named(
+        self, thread: str | None = None, local_rank: int | None = None, ranks: tuple[int, ...] = ()
+    ) -> _Traceback:
+        """The same, knowing which thread, spawned process or ranks raised."""
         self._thread = thread
         self._local_rank = local_rank
+        self._ranks = ranks
         return self
 
     def feed(self, line: Line) -> bool:
@@ -139,7 +121,7 @@ class _Traceback:
         return keep
 
     def _bare(self, text: str) -> str:
-        """Without the indentation of the opener (a failure table) and the edges of groups and of rich's panel."""
+        """Without the indentation of the opener (a failure table) and the edges of groups and panels."""
         text = text.rstrip()
         if self._group or text.lstrip().startswith(("| ", "+ Exception Group")):
             text = _GROUP_EDGE.sub("", text)
@@ -169,7 +151,7 @@ class _Traceback:
         if not text.strip() or text[:1] in " \t~^\u2570\u256d\u2500" or _GROUP_RULE.match(text):
             return True
         raised = _RAISED.match(text)
-        if raised is not None and _plausible(raised):
+        if raised is not None and _plausible(raised) and (part.frames or self._foreign == 0):
             part.type = raised["type"] + (f"({raised['of']})" if raised["of"] else "")
             part.of = raised["of"]
             part.message = (raised["message"] or "").strip()
@@ -188,8 +170,8 @@ class _Traceback:
             return True
         head = _HEAD.search(text)
         if head is not None:
-            # A message that quotes another process's traceback: DataLoader's `Original Traceback`, an exception group,
-            # torch.multiprocessing. A bare head right after an exception is somebody else's.
+            # A message that quotes another process's traceback: DataLoader's `Original Traceback`, an
+            # exception group, torch.multiprocessing. A bare head right after an exception is somebody else's.
             if not (text.startswith("Original ") or self._group or _SPAWNED.search(part.message)):
                 return False
             self._begin("embedded")
@@ -213,7 +195,11 @@ class _Traceback:
             self._begin(self._link or "embedded")
             return True
         # NCCL's explanation stands under the exception, with an empty line in some versions.
-        if self._parts and self._parts[-1].type and re.match(r"(?:nccl\w+Error|Last error):|Cuda failure", text):
+        if (
+            self._parts
+            and self._parts[-1].type
+            and re.match(r"(?:nccl\w+Error|Last error):|Cuda failure", text)
+        ):
             self._parts[-1].more.append(text[:1000])
             self._state = "message"
             return True
@@ -225,10 +211,12 @@ class _Traceback:
             self._link = "context"
         elif text.startswith(_DIRECT):
             self._link = "cause"
-        elif _SPAWNED.search(text):
+        elif spawned := _SPAWNED.search(text):
             self._link = "embedded"
-            spawned = _SPAWNED.search(text)
-            self._local_rank = int(spawned["n"]) if spawned else None
+            self._local_rank = int(spawned["n"])
+        elif snippet := _SNIPPET.search(text):
+            self._link = "embedded"
+            self._ranks = numbers(snippet["ranks"])
         elif _GROUP_RULE.match(text) and self._group:
             self._link = "embedded"
         else:
@@ -237,15 +225,16 @@ class _Traceback:
         return True
 
     def _begin(self, link: str) -> None:
-        self._parts.append(_Part(link, local_rank=self._local_rank))
+        self._parts.append(_Part(link, local_rank=self._local_rank, ranks=self._ranks))
         self._link = self._local_rank = None
+        self._ranks = ()
         self._foreign = 0
         self._state = "frames"
 
     def close(self) -> list[Event]:
         chains: list[list[_Part]] = []
         for part in self._parts:
-            if part.link == "embedded" and part.frames or not chains:
+            if (part.link == "embedded" and part.frames) or not chains:
                 chains.append([part])
             elif part.frames or part.type:
                 chains[-1].append(part)
@@ -257,7 +246,9 @@ class _Traceback:
         inner = next((chain for chain in chains[1:] if chain[-1].type), None)
         if inner is None:
             return [self._event(outer)]
-        if outer[-1].type is not None and re.match(r"Caught \S+ in (?:DataLoader|replica|pin memory)", outer[-1].message):
+        if outer[-1].type is not None and re.match(
+            r"Caught \S+ in (?:DataLoader|replica|pin memory)", outer[-1].message
+        ):
             return [self._event(outer, inner)]
         return [self._event(outer), self._event(inner, embedded=True)]
 
@@ -280,7 +271,7 @@ class _Traceback:
             user = user_frame(place.frames) or user_frame(last.frames)
             if user is not None:
                 fields.update(user_file=user.file, user_line=user.line, user_func=user.func)
-        collective = _collective(last.frames)
+        collective = collective_of(last.frames)
         if collective is not None:
             fields["collective"] = collective
         missing = re.search(r"No module named '([\w.]+)'", f"{origin.message} {last.message}")
@@ -291,6 +282,8 @@ class _Traceback:
             fields["last_error"] = said[:300]
         if chain[0].local_rank is not None:
             fields["local_rank"] = chain[0].local_rank
+        if chain[0].ranks:
+            fields["ranks"] = chain[0].ranks
         if self._thread:
             fields["thread"] = self._thread
         if self._quoted:
@@ -308,6 +301,8 @@ class _Traceback:
 def _plausible(raised: re.Match[str]) -> bool:
     """Dotted words also start ordinary lines (`train.step 3`, `10.0.0.1: up`); an exception is a class."""
     name = simple_name(raised["type"])
+    if name.endswith("Warning"):  # printed by the warnings module far more often than raised
+        return False
     if "." not in raised["type"]:
         return True
     return name[:1].isupper() or name in ("gaierror", "herror", "timeout", "error")
@@ -337,7 +332,7 @@ def _last_error(part: _Part) -> str | None:
     return None
 
 
-def _open(m: re.Match[str], line: Line) -> _Traceback | None:
+def _open(_: re.Match[str], line: Line) -> _Traceback | None:
     return _Traceback(line, started=True, quoted=bool(re.match(r"\s*traceback\s*: ", line.text)))
 
 
@@ -349,19 +344,20 @@ BLOCKS: tuple[Block, ...] = (
         r"Traceback \(most recent call last\)",
         _open,
     ),
-    # Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f...>   (a destructor; harmless)
+    # Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f...>   (a destructor;
+    # harmless)
     Block(
         {"py.exception": FIELDS},
         "Exception ignored in",
         r"Exception ignored in(?: atexit callback| sys\.unraisablehook)?: ",
-        lambda m, line: _Traceback(line, started=False, ignored=True),
+        lambda _, line: _Traceback(line, started=False, ignored=True),
     ),
     # --- Logging error ---   (a handler that failed to print; harmless)
     Block(
         {"py.exception": FIELDS},
         "--- Logging error ---",
         r"--- Logging error ---",
-        lambda m, line: _Traceback(line, started=False, ignored=True),
+        lambda _, line: _Traceback(line, started=False, ignored=True),
     ),
     # Exception in thread Thread-4 (_pin_memory_loop):
     Block(
@@ -370,11 +366,19 @@ BLOCKS: tuple[Block, ...] = (
         r"Exception in thread (?P<thread>[^:]{1,100}):",
         lambda m, line: _Traceback(line, started=False).named(thread=m["thread"]),
     ),
-    # -- Process 1 terminated with the following error:   (torch.multiprocessing.spawn, when its own head was cut off)
+    # -- Process 1 terminated with the following error:   (torch.multiprocessing.spawn, when its own head
+    # was cut off)
     Block(
         {"py.exception": FIELDS},
         "terminated with the following error:",
         r"-- Process (?P<n>\d+) terminated with the following error:",
         lambda m, line: _Traceback(line, started=False).named(local_rank=int(m["n"])),
+    ),
+    # [Rank 0,1 Error Snippet]:   (Ray Train V2; the only line that says which ranks raised)
+    Block(
+        {"py.exception": FIELDS},
+        "Error Snippet]:",
+        _SNIPPET.pattern,
+        lambda m, line: _Traceback(line, started=False).named(ranks=numbers(m["ranks"])),
     ),
 )

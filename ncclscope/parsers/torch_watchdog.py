@@ -1,13 +1,17 @@
-"""What PyTorch's NCCL process group prints when a collective does not end: watchdog, heartbeat, flight recorder."""
+"""What PyTorch's NCCL process group prints when a collective does not end: watchdog and heartbeat."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Line, Value
 from ncclscope.parsers.pattern import Pattern
-from ncclscope.parsers.torch_tags import ADDED, refine_with, tag_of
+from ncclscope.parsers.torch_tags import ADDED, tag_of
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Mapping
+
+    from ncclscope.model import Line, Value
 
 __all__ = ["PATTERNS"]
 
@@ -18,7 +22,8 @@ _LAST = (
 )
 _WORK = (
     r"WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<optype>\w+)"
-    r"(?:, NumelIn=(?P<numel_in>\d+), NumelOut=(?P<numel_out>\d+)|, (?:TensorShape|Tensors?)=(?P<shape>[^=]*?))?"
+    r"(?:, NumelIn=(?P<numel_in>\d+), NumelOut=(?P<numel_out>\d+)|, (?:TensorShape|Tensors?)"
+    r"=(?P<shape>[^=]*?))?"
     r"(?:, Timeout\(ms\)=(?P<timeout_ms>\d+))?\)"
 )
 
@@ -35,6 +40,11 @@ def _exception(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     return fields
 
 
+def _first(m: re.Match[str], line: Line) -> Mapping[str, Value]:
+    reason = {"no heartbeat": "heartbeat", "the dump signal": "store"}.get(m[1] or "", "collective")
+    return {**tag_of(m, line), "reason": reason}
+
+
 def _scope(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     fields = tag_of(m, line)
     from_rank = m.groupdict().get("from_rank")
@@ -47,10 +57,11 @@ def _scope(m: re.Match[str], line: Line) -> Mapping[str, Value]:
 
 
 PATTERNS: tuple[Pattern, ...] = (
-    # [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE, NumelIn=9801523,
-    # NumelOut=9801523, Timeout(ms)=600000) ran for 600020 milliseconds before timing out.   (2.1 to 2.14)
-    # ... WorkNCCL(OpType=ALLREDUCE, TensorShape=[1, 4], Timeout(ms)=1800000) ran for ...   (1.13; 2.0 with SeqNum)
-    # ... WorkNCCL(SeqNum=3691402, OpType=REDUCE, Timeout(ms)=1800000) ran for ...          (2.0)
+    # [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE,
+    # NumelIn=9801523, NumelOut=9801523, Timeout(ms)=600000) ran for 600020 milliseconds before timing out.
+    # (2.1 to 2.14) ... WorkNCCL(OpType=ALLREDUCE, TensorShape=[1, 4], Timeout(ms)=1800000) ran for ...
+    # (1.13; 2.0 with SeqNum) ... WorkNCCL(SeqNum=3691402, OpType=REDUCE, Timeout(ms)=1800000) ran for ...
+    # (2.0)
     Pattern(
         "torch.watchdog_timeout",
         "Watchdog caught collective operation timeout",
@@ -61,8 +72,8 @@ PATTERNS: tuple[Pattern, ...] = (
         context=True,
         since="1.13",
     ),
-    # [Rank 2] Work WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=10, NumelOut=10, Timeout(ms)=10000) timed out in blocking
-    # wait (TORCH_NCCL_BLOCKING_WAIT=1).   (2.1 to 2.14; raised in the main thread)
+    # [Rank 2] Work WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=10, NumelOut=10, Timeout(ms)=10000) timed
+    # out in blocking wait (TORCH_NCCL_BLOCKING_WAIT=1).   (2.1 to 2.14; raised in the main thread)
     Pattern(
         "torch.watchdog_timeout",
         "timed out in blocking wait",
@@ -82,10 +93,11 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
         since="2.14",
     ),
-    # [PG ID 0 PG GUID 0(default_pg) Rank 1] Exception (either an error or timeout) detected by watchdog at work: 808,
-    # last enqueued NCCL work: 811, last completed NCCL work: 807.   (2.3 to 2.5)
-    # [PG 1 Rank 6] Timeout at NCCL work: 7753, last enqueued NCCL work: 7755, last completed NCCL work: 7752.   (2.3)
-    # Received a dump signal ... Last enqueued NCCL work: 18, last completed NCCL work: 16.This is most   (2.4 and later)
+    # [PG ID 0 PG GUID 0(default_pg) Rank 1] Exception (either an error or timeout) detected by watchdog at
+    # work: 808, last enqueued NCCL work: 811, last completed NCCL work: 807.   (2.3 to 2.5)
+    # [PG 1 Rank 6] Timeout at NCCL work: 7753, last enqueued NCCL work: 7755, last completed NCCL work:
+    # 7752.   (2.3) Received a dump signal ... Last enqueued NCCL work: 18, last completed NCCL work:
+    # 16.This is most   (2.4 and later)
     Pattern(
         "torch.watchdog_progress",
         "ast enqueued NCCL work: ",
@@ -95,8 +107,9 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
         since="2.3",
     ),
-    # [PG ID 0 PG GUID 0(default_pg) Rank 2]  failure detected by watchdog at work sequence id: 808 PG status: last enqueued
-    # work: 811, last completed work: 807   (2.6 and later; `last started work` between them in some)
+    # [PG ID 0 PG GUID 0(default_pg) Rank 2]  failure detected by watchdog at work sequence id: 808 PG
+    # status: last enqueued work: 811, last completed work: 807   (2.6 and later; `last started work`
+    # between them in some)
     Pattern(
         "torch.watchdog_progress",
         "failure detected by watchdog at work sequence id",
@@ -106,12 +119,14 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
         since="2.6",
     ),
-    # Received a dump signal due to a collective timeout from  rank 2 and we will try our best to dump   (2.5 and later)
-    # Received a dump signal due to a collective timeout from this local rank and we will try our best   (2.5 and later)
+    # Received a dump signal due to a collective timeout from  rank 2 and we will try our best to dump
+    # (2.5 and later) Received a dump signal due to a collective timeout from this local rank and we will
+    # try our best   (2.5 and later)
     Pattern(
         "torch.dump_signal",
         "Received a dump signal due to a collective timeout",
-        r"Received a dump signal due to a collective timeout from\s+(?:this local rank|(?:global )?rank\s*(?P<from_rank>\d+))",
+        r"Received a dump signal due to a collective timeout from\s+(?:this local rank|(?:global )"
+        r"?rank\s*(?P<from_rank>\d+))",
         nature="consequence",
         refine=_scope,
         adds=(*ADDED, "scope"),
@@ -137,12 +152,13 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=(*ADDED, "scope"),
         until="2.4",
     ),
-    # ProcessGroupNCCL's watchdog detected a dump signal from rank 7 and notified the current rank.   (2.3, 2.4)
-    # ProcessGroupNCCL's watchdog detected an exception from the local rank.
+    # ProcessGroupNCCL's watchdog detected a dump signal from rank 7 and notified the current rank.   (2.3,
+    # 2.4) ProcessGroupNCCL's watchdog detected an exception from the local rank.
     Pattern(
         "torch.dump_signal",
         "ProcessGroupNCCL's watchdog detected a",
-        r"ProcessGroupNCCL's watchdog detected (?:an exception from the local rank|a dump signal from rank (?P<from_rank>\d+))",
+        r"ProcessGroupNCCL's watchdog detected (?:an exception from the local rank|a dump signal from rank "
+        r"(?P<from_rank>\d+))",
         nature="consequence",
         refine=_scope,
         adds=(*ADDED, "scope"),
@@ -159,7 +175,8 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
         since="2.6",
     ),
-    # Broadcasting flight recorder dump signal to other processes via TCPStore.   (2.6; worded more generally since 2.7)
+    # Broadcasting flight recorder dump signal to other processes via TCPStore.   (2.6; worded more
+    # generally since 2.7)
     Pattern(
         "torch.dump_signal",
         "via TCPStore",
@@ -177,12 +194,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.first_pg_to_signal",
         "First PG on this rank",
-        r"First PG on this rank (?:to signal (?P<what>dumping)|(?P<store>detecting the dump signal)|(?:that )?(?P<beat>detected no heartbeat))",
+        r"First PG on this rank (?:to signal dumping|(?:that )?detect(?:ing|ed) (no heartbeat|the dump signal))",
         nature="symptom",
-        refine=lambda m, line: {
-            **tag_of(m, line),
-            "reason": "heartbeat" if m["beat"] else "store" if m["store"] else "collective",
-        },
+        refine=_first,
         adds=(*ADDED, "reason"),
         since="2.4",
     ),
@@ -206,7 +220,8 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
         since="2.7",
     ),
-    # ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.
+    # ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued
+    # collectives.
     Pattern(
         "torch.heartbeat_stuck",
         "watchdog got stuck for",
@@ -217,7 +232,8 @@ PATTERNS: tuple[Pattern, ...] = (
         context=True,
         since="2.2",
     ),
-    # Heartbeat monitor timed out! Process will be terminated after dumping debug info. workMetaList_.size()=103   (2.3)
+    # Heartbeat monitor timed out! Process will be terminated after dumping debug info.
+    # workMetaList_.size()=103   (2.3)
     Pattern(
         "torch.heartbeat_stuck",
         "Heartbeat monitor timed out",
@@ -240,7 +256,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=tag_of,
         adds=ADDED,
     ),
-    # Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, ...   (1.13 to 2.14)
+    # Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, ...
+    # (1.13 to 2.14)
     Pattern(
         "torch.ops_failed",
         "Some NCCL operations have failed or timed out",
@@ -249,7 +266,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=tag_of,
         adds=ADDED,
     ),
-    # Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang.   (2.5 and later)
+    # Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang.
+    # (2.5 and later)
     Pattern(
         "torch.taking_down",
         "Terminating the process after attempting to dump",
@@ -267,7 +285,8 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="consequence",
         since="2.14",
     ),
-    # ProcessGroupNCCL monitor thread is disabled, but would have terminated the process after attempting to dump
+    # ProcessGroupNCCL monitor thread is disabled, but would have terminated the process after attempting to
+    # dump
     Pattern(
         "torch.monitor_disabled",
         "onitor thread is disabled, but would have",
@@ -296,70 +315,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=lambda m, line: {**tag_of(m, line), "wait_ms": int(m["wait_ms"])},
         adds=ADDED,
     ),
-    # ProcessGroupNCCL dumping nccl trace to /tmp/nccl_trace_rank_6   (2.2 and later)
-    Pattern(
-        "torch.fr_dump",
-        "ProcessGroupNCCL dumping nccl trace to",
-        r"ProcessGroupNCCL dumping nccl trace to (?P<path>\S+)",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Finished writing Flight Recorder debug info to /tmp/nccl_trace_rank_6   (2.7 and later; NCCLPG before)
-    Pattern(
-        "torch.fr_dump",
-        "debug info to ",
-        r"Finished writing (?:Flight Recorder|NCCLPG) debug info to (?P<path>\S+)",
-        fields={"written": True},
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Error opening file for writing Flight Recorder debug info: /mnt/dumps/trace_1   (all)
-    Pattern(
-        "torch.fr_dump_failed",
-        "debug info",
-        r"Error (?:opening file for writing|writing|flushing) (?:Flight Recorder |NCCLPG )?debug info(?: to file)?: (?P<path>\S+)",
-        nature="symptom",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Finished flight recorder successfully. Output can be analyzed using the fr_trace script.   (2.6 and later)
-    Pattern(
-        "torch.fr_done",
-        "Finished flight recorder successfully",
-        r"Finished flight recorder successfully",
-        nature="noise",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Flight Recorder trace successfully dumped   (2.9 and later)
-    Pattern(
-        "torch.fr_done",
-        "Flight Recorder trace successfully dumped",
-        r"Flight Recorder trace successfully dumped",
-        nature="noise",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1   (2.2 and later)
-    Pattern(
-        "torch.fr_preparing",
-        "preparing to dump debug info",
-        r"ProcessGroupNCCL preparing to dump debug info",
-        nature="consequence",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Stack trace of the failed collective not found, potentially because FlightRecorder is disabled.   (2.6 and later)
-    Pattern(
-        "torch.fr_disabled",
-        "Stack trace of the failed collective not found",
-        r"Stack trace of the failed collective not found",
-        nature="noise",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # [PG 3 Rank 0] Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was
-    # encountered   (2.2 and later; `NCCL watchdog thread` up to 2.1)
+    # [PG 3 Rank 0] Process group watchdog thread terminated with exception: CUDA error: an illegal memory
+    # access was encountered   (2.2 and later; `NCCL watchdog thread` up to 2.1)
     Pattern(
         "torch.watchdog_exception",
         "watchdog thread terminated with exception",
@@ -368,8 +325,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_exception,
         adds=(*ADDED, "suggests"),
     ),
-    # Collective WorkNCCL(SeqNum=33, ...) raised the following async exception: NCCL error: remote process exited or there
-    # was a network error, NCCL version 2.26.2
+    # Collective WorkNCCL(SeqNum=33, ...) raised the following async exception: NCCL error: remote process
+    # exited or there was a network error, NCCL version 2.26.2
     Pattern(
         "torch.async_exception",
         "raised the following async exception",
@@ -395,14 +352,17 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         since="2.14",
     ),
-    # RuntimeError: NCCL communicator was aborted on rank 3.  Original reason for failure was: [Rank 3] Watchdog caught ...
+    # RuntimeError: NCCL communicator was aborted on rank 3.  Original reason for failure was: [Rank 3]
+    # Watchdog caught ...
     Pattern(
         "torch.comm_aborted",
         "NCCL communicator was aborted",
-        r"NCCL communicator was aborted(?: on rank (?P<rank>\d+))?\.?\s*(?:Original reason for failure was: (?P<text>.{0,300}))?",
+        r"NCCL communicator was aborted(?: on rank (?P<rank>\d+))?\.?\s*(?:Original reason for failure was: "
+        r"(?P<text>.{0,300}))?",
         nature="consequence",
     ),
-    # NCCL communicator encountered error set by ProcessGroupNCCL: [Rank 0] Watchdog caught ...   (2.1 to 2.14)
+    # NCCL communicator encountered error set by ProcessGroupNCCL: [Rank 0] Watchdog caught ...   (2.1 to
+    # 2.14)
     Pattern(
         "torch.comm_aborted",
         "NCCL communicator encountered error set by",
@@ -422,57 +382,5 @@ PATTERNS: tuple[Pattern, ...] = (
         "timed out in communicator initialization",
         r"timed out in communicator initialization",
         nature="consequence",
-    ),
-    # ProcessGroupNCCL initialization options: size: 8, global rank: 0, TIMEOUT(ms): 600000, ... PG Name: 0   (INFO level)
-    Pattern(
-        "torch.init_info",
-        "ProcessGroupNCCL initialization options",
-        r"ProcessGroupNCCL initialization options:\s*size: (?P<size>\d+), global rank: (?P<global_rank>-?\d+), "
-        r"TIMEOUT\(ms\): (?P<timeout_ms>\d+)(?:.{0,400}?PG Name: (?P<pg_name>[^\s,]+))?",
-        refine=refine_with("global_rank"),
-    ),
-    # ProcessGroupNCCL environments: NCCL version: 2.26.2, TORCH_NCCL_ASYNC_ERROR_HANDLING: 3, ...   (2.2 and later)
-    Pattern(
-        "torch.init_info",
-        "ProcessGroupNCCL environments",
-        r"ProcessGroupNCCL environments:\s*NCCL version: (?P<nccl_version>[\d.]+)"
-        r"(?:.{0,600}?TORCH_NCCL_BLOCKING_WAIT: (?P<blocking_wait>\w+))?",
-    ),
-    # HeartbeatMonitor environments: TORCH_NCCL_ENABLE_MONITORING (Whether to kill program when ... detected): 1, ...
-    Pattern(
-        "torch.init_info",
-        "HeartbeatMonitor environments",
-        r"HeartbeatMonitor environments:.{0,200}?detected\): (?P<monitoring>\w+)",
-        since="2.8",
-    ),
-    # ProcessGroupNCCL broadcast unique ID through store took 0.31 ms   (2.4 and later, INFO level)
-    Pattern(
-        "torch.unique_id_time",
-        "through store took",
-        r"ProcessGroupNCCL (?:broadcast unique ID|all-gather unique IDs) through store took (?P<took_ms>[\d.]+) ms",
-    ),
-    # ProcessGroupNCCL created ncclComm_ 0x55d0a1b2c3d0 on CUDA device:  0   (2.4 and later, INFO level)
-    Pattern(
-        "torch.comm_created",
-        "ProcessGroupNCCL created ncclComm_",
-        r"ProcessGroupNCCL created ncclComm_ (?P<comm>\S+) on CUDA device:\s*(?P<device>\d+)",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Eagerly connecting nccl backend with device cuda:0   (2.3 and later, INFO level)
-    Pattern(
-        "torch.eager_init",
-        "Eagerly connecting nccl backend",
-        r"Eagerly connecting nccl backend with device cuda:(?P<device>\d+)",
-        refine=tag_of,
-        adds=ADDED,
-    ),
-    # Using non-blocking mode: 0   (2.6 and later, INFO level)
-    Pattern(
-        "torch.nonblocking_mode",
-        "Using non-blocking mode",
-        r"Using non-blocking mode: (?P<enabled>[01]|true|false)",
-        refine=tag_of,
-        adds=ADDED,
     ),
 )
