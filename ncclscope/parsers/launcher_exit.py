@@ -122,8 +122,8 @@ def exit_facts(code: int) -> dict[str, Value]:
     """Fields exit_code, nature and perhaps signal and suggests of an exit status as launchers print it.
 
     Negative is minus the signal. 129 to 192 is 128 plus the signal, and a launcher that passes a negative
-    status on to exit(3) ends with 256 minus the signal. Other codes above zero follow an error that the process
-    has told itself, except 126 and 127: the program could not be started.
+    status on to exit(3) ends with 256 minus the signal. Other codes above zero follow an error that
+    the process printed, except 126 and 127: the program could not be started.
     """
     fields: dict[str, Value] = {"exit_code": code}
     if -_LAST_SIGNAL <= code < 0:

@@ -71,8 +71,8 @@ class _Row:
         self.in_traceback = name == "traceback"
         if value.startswith("Traceback (most recent call last):"):
             self.tail.feed(line.text)
-        elif value and not _NO_MESSAGE.match(value):
-            self.fields["message"] = value.strip('"')
+        elif not _NO_MESSAGE.match(text := value.strip('"')) and text:
+            self.fields["message"] = text
 
 
 class _Section(Collector):
