@@ -12,7 +12,16 @@ import re
 import time
 from dataclasses import dataclass, replace
 
-__all__ = ["HOST_SKEW_S", "Answer", "Stamp", "before", "format_stamp", "parse_iso", "stamp_of", "without_year"]
+__all__ = [
+    "HOST_SKEW_S",
+    "Answer",
+    "Stamp",
+    "before",
+    "format_stamp",
+    "parse_iso",
+    "stamp_of",
+    "without_year",
+]
 
 # Hosts of one cluster run NTP, but a few seconds apart is common in reports; within one host a clock is one clock.
 HOST_SKEW_S = 5.0
@@ -108,9 +117,7 @@ def stamp_of(
 
 
 # 2026-11-30T19:53:21.671442+00:00, 2026-11-30 19:53:21,671, 2026-11-30T19:53:21Z
-_ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[T _](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?(?!\d)"
-)
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T _](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?(?!\d)")
 
 
 def parse_iso(text: str, *, clock: str = "process") -> Stamp | None:

@@ -91,9 +91,7 @@ def read(
 def judge(seen: Read, pack: Pack) -> Report:
     """Asks every rule and writes the report."""
     index = Index(seen.facts.observations)
-    around = Surroundings(
-        seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders
-    )
+    around = Surroundings(seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders)
     candidates: list[Candidate] = []
     warnings = list(seen.warnings)
     for rule in pack.rules:
@@ -107,7 +105,12 @@ def judge(seen: Read, pack: Pack) -> Report:
     warnings += pack.notes
     inputs = [
         InputInfo(
-            path=s.path, bytes=s.bytes, lines=s.lines, events=s.events, format=s.format, note="; ".join(s.notes) or UNSET
+            path=s.path,
+            bytes=s.bytes,
+            lines=s.lines,
+            events=s.events,
+            format=s.format,
+            note="; ".join(s.notes) or UNSET,
         )
         for s in seen.store.streams
     ]

@@ -40,7 +40,10 @@ class PatternIndex:
     """All patterns and blocks, and which of them a literal calls for."""
 
     def __init__(
-        self, patterns: Sequence[Pattern], blocks: Sequence[Block], make: Callable[[Sequence[str]], Gate] = make_gate
+        self,
+        patterns: Sequence[Pattern],
+        blocks: Sequence[Block],
+        make: Callable[[Sequence[str]], Gate] = make_gate,
     ) -> None:
         literals = sorted({p.literal for p in patterns} | {b.literal for b in blocks})
         number = {literal: i for i, literal in enumerate(literals)}

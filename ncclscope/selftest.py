@@ -49,7 +49,8 @@ def run_case(rule: Rule, case: Case, pack: Pack, fixtures: Path | None = None) -
                 return [f"the fixture {case.fixture!r} is not there"]
             paths.append(str(fixtures / case.fixture))
         options = Options(
-            gpu=case.options.get("gpu"), as_of=float(case.options["as_of"]) if "as_of" in case.options else None
+            gpu=case.options.get("gpu"),
+            as_of=float(case.options["as_of"]) if "as_of" in case.options else None,
         )
         report = analyze(paths, options=options, pack=pack)
         return _compare(rule, case, report, root)
@@ -80,9 +81,15 @@ def _compare(rule: Rule, case: Case, report: Report, root: Path) -> list[str]:
     if expect.first and report.findings[0].rule != rule.id:
         problems.append(f"must come first, but {report.findings[0].rule} {report.findings[0].title!r} does")
     places = [_place(item, root) for item in finding.evidence if isinstance(item, LineEvidence)]
-    problems += [f"evidence {wanted} is missing; there are {places}" for wanted in expect.evidence if wanted not in places]
+    problems += [
+        f"evidence {wanted} is missing; there are {places}"
+        for wanted in expect.evidence
+        if wanted not in places
+    ]
     folded = {f.rule for f in flat(finding.explains)}
-    problems += [f"must fold {other}; folds {sorted(folded)}" for other in expect.folds if other not in folded]
+    problems += [
+        f"must fold {other}; folds {sorted(folded)}" for other in expect.folds if other not in folded
+    ]
     if expect.folded_under is not None and not _is_under(rule.id, expect.folded_under, report.findings):
         problems.append(f"must be folded under {expect.folded_under}")
     commands = [c.command for c in finding.next_checks]
@@ -100,7 +107,7 @@ def _compare(rule: Rule, case: Case, report: Report, root: Path) -> list[str]:
 def _place(item: LineEvidence, root: Path) -> str:
     source = item.source
     prefix = f"{root}/"
-    return f"{source[len(prefix):] if source.startswith(prefix) else source}:{item.line}"
+    return f"{source[len(prefix) :] if source.startswith(prefix) else source}:{item.line}"
 
 
 def _is_under(rule_id: str, cause: str, findings: list[Finding]) -> bool:

@@ -53,12 +53,29 @@ def _open_questions(first: Finding, facts: Facts) -> tuple[list[str], list[Colle
         of = f" of {', '.join(hosts[:4])}" if hosts else ""
         unknowns.append(f"no kernel log{of} was given: an OOM kill or an Xid cannot be ruled out")
         collect.append(
-            Collect(f"the kernel log{of or ' of the host'}", "dmesg -T | grep -E 'NVRM|Xid|oom-kill|Out of memory|Killed process'")
+            Collect(
+                f"the kernel log{of or ' of the host'}",
+                "dmesg -T | grep -E 'NVRM|Xid|oom-kill|Out of memory|Killed process'",
+            )
         )
-    if "flight_recorder" not in facts.given and first.category in ("collective-mismatch", "straggler-timeout"):
-        unknowns.append("no flight-recorder dump was given: which collective each rank had last issued is known from log lines only")
-        collect.append(Collect("flight-recorder dumps of all ranks", "ls -l /tmp/nccl_trace_rank_* ~/.cache/torch/comm_lib_trace_rank_*"))
+    if "flight_recorder" not in facts.given and first.category in (
+        "collective-mismatch",
+        "straggler-timeout",
+    ):
+        unknowns.append(
+            "no flight-recorder dump was given: which collective each rank had last issued is known from log lines only"
+        )
+        collect.append(
+            Collect(
+                "flight-recorder dumps of all ranks",
+                "ls -l /tmp/nccl_trace_rank_* ~/.cache/torch/comm_lib_trace_rank_*",
+            )
+        )
     if "rank_log" in facts.given and not any(facts.versions.get("nccl", ())) and first.role == "symptom":
         unknowns.append("NCCL's own lines were not given")
-        collect.append(Collect("NCCL's own lines in the next run", "export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV"))
+        collect.append(
+            Collect(
+                "NCCL's own lines in the next run", "export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV"
+            )
+        )
     return unknowns, collect

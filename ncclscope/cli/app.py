@@ -38,7 +38,8 @@ def build() -> typer.Typer:
     @app.callback()
     def root(
         version: Annotated[
-            bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+            bool,
+            typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop."),
         ] = False,
     ) -> None:
         del version

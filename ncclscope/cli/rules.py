@@ -26,7 +26,10 @@ def list_rules(
 
     pack = load_pack()
     if format is Format.JSON:
-        rows = [{"id": r.id, "name": r.name, "role": r.role, "category": r.category, "title": r.title} for r in pack.rules]
+        rows = [
+            {"id": r.id, "name": r.name, "role": r.role, "category": r.category, "title": r.title}
+            for r in pack.rules
+        ]
         write_out(msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n", output)
         return
     width = max(len(r.category or "symptom") for r in pack.rules)
@@ -47,7 +50,9 @@ def show(rule_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
 @app.command()
 def test(
     rule_ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False)] = None,
-    directory: Annotated[Path | None, typer.Option("--rules", help="Test the rules of this directory.")] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--rules", help="Test the rules of this directory.")
+    ] = None,
 ) -> None:
     """Run the positive and negative cases that rules carry."""
     from ncclscope.engine.pack import PackError, load_pack, shipped_rules
@@ -57,7 +62,9 @@ def test(
     root = directory or shipped_rules()
     try:
         pack = load_pack(root)
-        rules = [load_rule(p.read_text(encoding="utf-8"), p.relative_to(root).as_posix()) for p in rule_files(root)]
+        rules = [
+            load_rule(p.read_text(encoding="utf-8"), p.relative_to(root).as_posix()) for p in rule_files(root)
+        ]
     except PackError as error:
         die(str(error))
     if rule_ids:

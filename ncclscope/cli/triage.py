@@ -16,17 +16,32 @@ __all__ = ["triage"]
 
 def triage(
     paths: Annotated[
-        list[str] | None, typer.Argument(help="Files, directories, globs or archives; '-' is standard input.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            help="Files, directories, globs or archives; '-' is standard input.", show_default=False
+        ),
     ] = None,
-    format: Annotated[Format, typer.Option("--format", help="text for people, json as the published schema says.")] = Format.TEXT,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the report to this file.")] = None,
+    format: Annotated[
+        Format, typer.Option("--format", help="text for people, json as the published schema says.")
+    ] = Format.TEXT,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the report to this file.")
+    ] = None,
     gpu: Annotated[
-        str | None, typer.Option(help="The GPUs' architecture where the log does not show it, such as sm_120 or 'RTX 5090'.")
+        str | None,
+        typer.Option(
+            help="The GPUs' architecture where the log does not show it, such as sm_120 or 'RTX 5090'."
+        ),
     ] = None,
     as_of: Annotated[
-        str | None, typer.Option(help="When a job that still hangs was looked at (ISO time or 'now'), to measure its silence.")
+        str | None,
+        typer.Option(
+            help="When a job that still hangs was looked at (ISO time or 'now'), to measure its silence."
+        ),
     ] = None,
-    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="Exit 0 also when a failure was found.")] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit 0 also when a failure was found.")
+    ] = False,
 ) -> None:
     """Name the root cause of a failed or hanging job, the lines that prove it, and the next check.
 
@@ -64,7 +79,9 @@ def _gpu(text: str | None) -> str | None:
 
     capability = parse_capability(text) or capability_of(text)
     if capability is None:
-        die(f"--gpu {text!r}: not an architecture or a GPU name that is known; write for example sm_120 or 'RTX 5090'")
+        die(
+            f"--gpu {text!r}: not an architecture or a GPU name that is known; write for example sm_120 or 'RTX 5090'"
+        )
     return capability.sm
 
 

@@ -1,13 +1,13 @@
 """The closed set of condition operators; each answers yes, no or unknown.
 
-    name                                      the signal occurs
-    {all: [...]}, {any: [...]}, {none: [...]} trees
-    {count: name, at_least: 3, distinct: rank}
-    {together: [a, b], same: [host], within: 60s}     in any order, agreeing in the named keys
-    {ordered: [a, b], same: [...], within: 10m}       a before b
-    {absent: name, given: kernel_log}         it does not occur; unknown where no such input was given
-    {version: nccl, range: "<2.26.5"}         unknown where the input shows no version
-    {given: kernel_log}                       such an input was given
+name                                      the signal occurs
+{all: [...]}, {any: [...]}, {none: [...]} trees
+{count: name, at_least: 3, distinct: rank}
+{together: [a, b], same: [host], within: 60s}     in any order, agreeing in the named keys
+{ordered: [a, b], same: [...], within: 10m}       a before b
+{absent: name, given: kernel_log}         it does not occur; unknown where no such input was given
+{version: nccl, range: "<2.26.5"}         unknown where the input shows no version
+{given: kernel_log}                       such an input was given
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _count(condition: Mapping[str, Any], context: Context) -> Outcome:
     return Outcome(Answer.YES if number >= int(condition.get("at_least", 1)) else Answer.NO)
 
 
-def _pairs(condition: Mapping[str, Any], names: Sequence[str], context: Context, *, in_order: bool) -> Outcome:
+def _pairs(
+    condition: Mapping[str, Any], names: Sequence[str], context: Context, *, in_order: bool
+) -> Outcome:
     a_name, b_name = names
     keys = condition.get("same", [])
     within = seconds(condition["within"]) if "within" in condition else None
@@ -130,7 +132,9 @@ def _pairs(condition: Mapping[str, Any], names: Sequence[str], context: Context,
     return Outcome(best, {a_name: left, b_name: right})
 
 
-def _pair(a: Observation, b: Observation, keys: Sequence[str], within: float | None, in_order: bool) -> Answer:
+def _pair(
+    a: Observation, b: Observation, keys: Sequence[str], within: float | None, in_order: bool
+) -> Answer:
     if a is b:
         return Answer.NO
     answer = Answer.YES

@@ -108,7 +108,12 @@ def _blamed(rule: Rule, some: Sequence[Observation]) -> list[Observation]:
 
 def _together(first: Observation, other: Observation) -> bool:
     """Whether `other` did not come clearly later: close in time, or not comparable and from someone else."""
-    if first.time and other.time and first.time.clock == other.time.clock and first.time.zone == other.time.zone:
+    if (
+        first.time
+        and other.time
+        and first.time.clock == other.time.clock
+        and first.time.zone == other.time.zone
+    ):
         return abs(other.time.seconds - first.time.seconds) <= _TOGETHER_S
     return earlier(first, other) is Answer.UNKNOWN
 

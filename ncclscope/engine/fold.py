@@ -26,7 +26,9 @@ def fold(candidates: Sequence[Candidate]) -> list[Finding]:
     """Findings best first: an explained finding stands inside its cause, symptoms inside the first cause."""
     nodes = [_Node(c) for c in candidates]
     for node in nodes:
-        causes = [other for other in nodes if other is not node and _accounts_for(other.candidate, node.candidate)]
+        causes = [
+            other for other in nodes if other is not node and _accounts_for(other.candidate, node.candidate)
+        ]
         if causes:
             node.under = min(causes, key=lambda n: _key(n.candidate))
     for node in nodes:

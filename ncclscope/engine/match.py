@@ -42,7 +42,10 @@ class Index:
 
 def select(signal: Signal, index: Index) -> list[Observation]:
     """The observations that satisfy the signal, in reading order."""
-    named = next((values for field, modifier, values in signal.conditions if (field, modifier) == ("cause", "is")), None)
+    named = next(
+        (values for field, modifier, values in signal.conditions if (field, modifier) == ("cause", "is")),
+        None,
+    )
     if named is not None:
         kinds = set(signal.kinds)
         some = [o for cause in named for o in index.naming(cause) if "*" in kinds or o.kind in kinds]

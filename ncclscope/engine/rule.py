@@ -149,7 +149,9 @@ def parse_signal(rule_id: str, name: str, raw: Any) -> Signal:
             field, _, modifier = key.partition("|")
             modifier = modifier or "is"
             if modifier not in MODIFIERS:
-                raise ValueError(f"signal {name}: unknown modifier {modifier!r}; known: {', '.join(MODIFIERS)}")
+                raise ValueError(
+                    f"signal {name}: unknown modifier {modifier!r}; known: {', '.join(MODIFIERS)}"
+                )
             if modifier == "re":
                 re.compile(values[0])
             conditions.append((field, modifier, values))
@@ -208,7 +210,9 @@ def _compose(text: str, path: str) -> tuple[Any, dict[str, int]]:
                 key = key_node.value
                 inner = f"{where}.{key}" if where else key
                 if key in out:
-                    raise RuleError(path, key_node.start_mark.line + 1, f"the key `{key}` stands twice; keep one")
+                    raise RuleError(
+                        path, key_node.start_mark.line + 1, f"the key `{key}` stands twice; keep one"
+                    )
                 out[key] = build(value_node, inner)
                 lines[inner] = key_node.start_mark.line + 1
             return out

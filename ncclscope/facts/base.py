@@ -116,7 +116,9 @@ class Basis:
                 ranks=ranks,
                 hosts=tuple(sorted(all_hosts)),
                 gpus=tuple(sorted(g for r in ranks if (g := self.identity.gpu_of_rank.get(r)))),
-                pids=tuple(sorted({p for r in ranks for _, p in self.identity.processes_of_rank.get(r, [])[-1:]})),
+                pids=tuple(
+                    sorted({p for r in ranks for _, p in self.identity.processes_of_rank.get(r, [])[-1:]})
+                ),
                 evidence=(*lines, *absences),
                 time=self.time(at) if at else None,
                 source=at.ref.path if at else "",

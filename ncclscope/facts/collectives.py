@@ -39,7 +39,10 @@ def progress_by_group(basis: Basis) -> list[GroupProgress]:
         group = groups.setdefault(name, GroupProgress(name))
         if event.kind == "torch.watchdog_timeout":
             group.timeouts.setdefault(rank, event)
-        for field_name, target in (("seq_last_enqueued", group.enqueued), ("seq_last_completed", group.completed)):
+        for field_name, target in (
+            ("seq_last_enqueued", group.enqueued),
+            ("seq_last_completed", group.completed),
+        ):
             seq = event.get(field_name)
             if isinstance(seq, int):
                 target.setdefault(rank, (seq, event))
@@ -109,9 +112,23 @@ def _other_operation(basis: Basis, group: GroupProgress) -> bool:
 
 def _other_size(basis: Basis, group: GroupProgress) -> bool:
     for seq, by_rank in _same_seq(group).items():
-        sizes = {r: (e.get("numel_in"), e.get("numel_out")) for r, e in by_rank.items() if e.get("numel_in") is not None}
+        sizes = {
+            r: (e.get("numel_in"), e.get("numel_out"))
+            for r, e in by_rank.items()
+            if e.get("numel_in") is not None
+        }
         ops = {e.get("optype") for e in by_rank.values()}
-        if ops & {"SEND", "RECV", "GATHER", "SCATTER", "ALLTOALL_BASE", "ALLTOALL", "COALESCED", "ALLGATHER", "REDUCE_SCATTER"}:
+        if ops & {
+            "SEND",
+            "RECV",
+            "GATHER",
+            "SCATTER",
+            "ALLTOALL_BASE",
+            "ALLTOALL",
+            "COALESCED",
+            "ALLGATHER",
+            "REDUCE_SCATTER",
+        }:
             continue  # sizes may differ between ranks by design
         found = _minority(sizes)
         if found is not None:
@@ -131,7 +148,11 @@ def _disagree(
     odd, value, common, tie = found
     events = [by_rank[r] for r in odd[:2]] + [e for r, e in by_rank.items() if r not in odd][:2]
     name = "op" if how == "op" else "numel"
-    why = ["as many ranks issued one as the other: which side is wrong is not visible from the logs"] if tie else []
+    why = (
+        ["as many ranks issued one as the other: which side is wrong is not visible from the logs"]
+        if tie
+        else []
+    )
     basis.add(
         "collective.diverged",
         {
@@ -169,7 +190,9 @@ def _fewer(basis: Basis, group: GroupProgress) -> bool:
         return False
     lowest = min(seq for seq, _ in behind.values())
     worst = sorted(rank for rank, (seq, _) in behind.items() if seq == lowest)
-    events = [behind[r][1] for r in worst[:2]] + [e for r, (_, e) in group.enqueued.items() if r not in behind][:2]
+    events = [behind[r][1] for r in worst[:2]] + [
+        e for r, (_, e) in group.enqueued.items() if r not in behind
+    ][:2]
     events += list(group.timeouts.values())[:1]
     basis.add(
         "collective.diverged",
@@ -210,7 +233,13 @@ def _nobody(basis: Basis, group: GroupProgress) -> None:
     if quiet and group.name == _DEFAULT and not deduplicated and len(quiet) < len(everyone):
         basis.add(
             "collective.diverged",
-            {**fields, "how": "silent", "behind": tuple(quiet), "ahead": tuple(sorted(waiting)), "tie": False},
+            {
+                **fields,
+                "how": "silent",
+                "behind": tuple(quiet),
+                "ahead": tuple(sorted(waiting)),
+                "tie": False,
+            },
             events,
             ranks=quiet,
         )

@@ -81,7 +81,9 @@ def _stuck(basis: Basis, ending: Ending, comm: Communicator) -> None:
     unfinished = set(comm.started) - set(comm.completed)
     if not has_start_lines or not unfinished:
         return
-    if len(comm.completed) == comm.size or (comm.completed and not comm.missing and comm.size > len(comm.completed)):
+    if len(comm.completed) == comm.size or (
+        comm.completed and not comm.missing and comm.size > len(comm.completed)
+    ):
         shape = "some_completed"
     elif comm.missing:
         shape = "ranks_missing"
@@ -93,11 +95,16 @@ def _stuck(basis: Basis, ending: Ending, comm: Communicator) -> None:
     deduplicated = any(s.deduplicated for s in basis.store.streams)
     if comm.completed and shape == "ranks_missing":
         return  # others completed: the communicator came up, and the missing ranks' lines were not collected
-    timings = [e for e in basis.events("nccl.bootstrap_timings") if e.env.pid in {s.env.pid for s in comm.started.values()}]
+    timings = [
+        e
+        for e in basis.events("nccl.bootstrap_timings")
+        if e.env.pid in {s.env.pid for s in comm.started.values()}
+    ]
     result = "not_checked" if deduplicated or not ending.known else "not_found"
     files = sorted({e.ref.path for e in comm.started.values()})
     absences = [
-        AbsenceEvidence(expected=f"Init START of rank {rank}", searched=files[:8], result=result) for rank in missing[:4]
+        AbsenceEvidence(expected=f"Init START of rank {rank}", searched=files[:8], result=result)
+        for rank in missing[:4]
     ]
     if shape == "all_started":
         absences = [AbsenceEvidence(expected="Init COMPLETE of any rank", searched=files[:8], result=result)]
@@ -135,12 +142,19 @@ def _silent_before_start(basis: Basis, ending: Ending, comms: list[Communicator]
     for event in basis.events("nccl.version", "nccl.config", "nccl.bootstrap_using", "nccl.driver"):
         if event.env.pid is not None:
             begun[event.env.host, event.env.pid].append(event)
-    reached = {(e.env.host, e.env.pid) for e in basis.events("nccl.init_start", "nccl.init_complete", "nccl.comm_info", "nccl.comm_end")}
+    reached = {
+        (e.env.host, e.env.pid)
+        for e in basis.events("nccl.init_start", "nccl.init_complete", "nccl.comm_info", "nccl.comm_end")
+    }
     silent = {process: events for process, events in begun.items() if process not in reached}
     if not silent or reached or not basis.events("nccl.config"):
         return
     trouble = basis.events("nccl.warn", "nccl.cuda_failure", "py.exception", "nccl.trail")
-    trouble = [e for e in trouble if e.get("nature_of") not in ("store", "echo", "signal") or e.kind != "py.exception"]
+    trouble = [
+        e
+        for e in trouble
+        if e.get("nature_of") not in ("store", "echo", "signal") or e.kind != "py.exception"
+    ]
     trouble = [e for e in trouble if not (e.kind == "py.exception" and e.get("nature_of") == "signal")]
     if trouble or not ending.known or ending.silent_s is None or ending.silent_s < _SILENT_INIT_S:
         return
@@ -168,7 +182,11 @@ def _silent_before_start(basis: Basis, ending: Ending, comms: list[Communicator]
             "still": ending.still,
         },
         events[:5] + ([ending.by] if ending.by else []),
-        ranks=[r for p in silent if p[1] is not None and (r := basis.identity.rank_of_process.get((p[0], p[1]))) is not None],
+        ranks=[
+            r
+            for p in silent
+            if p[1] is not None and (r := basis.identity.rank_of_process.get((p[0], p[1]))) is not None
+        ],
         at=events[0],
         absences=[AbsenceEvidence("Init START of any rank", files[:8], "not_found")],
     )

@@ -26,12 +26,23 @@ _EXITS = (
 # Signals that launchers, schedulers and people send to clean up; a process that got one was stopped, it did not fail.
 _SENT_TO_STOP = frozenset({"SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT"})
 # Lines by which a rank says that NCCL's or c10's own watchdog is about to abort it.
-_OWN_ABORT = ("torch.watchdog_timeout", "torch.taking_down", "torch.watchdog_exception", "torch.heartbeat_stuck", "torch.dump_signal")
+_OWN_ABORT = (
+    "torch.watchdog_timeout",
+    "torch.taking_down",
+    "torch.watchdog_exception",
+    "torch.heartbeat_stuck",
+    "torch.dump_signal",
+)
 
 
 def signal_name(value: object) -> str | None:
     """SIGKILL for 9, -9, 137, "9", "SIGKILL" or "Killed"; None for what is no signal."""
-    words = {"Killed": "SIGKILL", "Segmentation fault": "SIGSEGV", "Aborted": "SIGABRT", "Bus error": "SIGBUS"}
+    words = {
+        "Killed": "SIGKILL",
+        "Segmentation fault": "SIGSEGV",
+        "Aborted": "SIGABRT",
+        "Bus error": "SIGBUS",
+    }
     if isinstance(value, str):
         if value in words:
             return words[value]
@@ -63,7 +74,9 @@ def _how(event: Event) -> str | None:
 def add_death_facts(basis: Basis) -> None:
     """rank.died for each process that a signal ended on its own account, and for ranks that left without a word."""
     aborting = {basis.who(e).rank for e in basis.events(*_OWN_ABORT)} - {None}
-    excepted = {basis.who(e).rank for e in basis.events("py.exception") if e.get("nature_of") not in ("signal",)} - {None}
+    excepted = {
+        basis.who(e).rank for e in basis.events("py.exception") if e.get("nature_of") not in ("signal",)
+    } - {None}
     for event in basis.events(*_EXITS):
         how = _how(event)
         if how is None or how in _SENT_TO_STOP:
@@ -107,8 +120,12 @@ def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
     closed = basis.events("nccl.peer_closed", "torch.gloo_closed")
     if not closed:
         return
-    listed = {basis.who(e).rank for e in basis.events(*_EXITS, "py.fatal")} | set(_ranks_of(basis, ("torch.oom", "cuda.error")))
-    victims = {basis.who(e).rank for e in closed} | {basis.who(e).rank for e in basis.events("torch.watchdog_timeout")}
+    listed = {basis.who(e).rank for e in basis.events(*_EXITS, "py.fatal")} | set(
+        _ranks_of(basis, ("torch.oom", "cuda.error"))
+    )
+    victims = {basis.who(e).rank for e in closed} | {
+        basis.who(e).rank for e in basis.events("torch.watchdog_timeout")
+    }
     world = basis.identity.world
     seen = basis.identity.seen_ranks(basis.events())
     everyone = set(range(world)) if world and world <= 65536 else _world_of_launcher(basis) or seen

@@ -33,7 +33,9 @@ class Ending:
 
 def find_ending(basis: Basis) -> Ending:
     """Looks at signals to the launcher first, then failures, then completion, then at the files' last write."""
-    signalled = basis.events("launch.received_signal", "slurm.cancelled", "slurm.terminating", "py.keyboard_interrupt")
+    signalled = basis.events(
+        "launch.received_signal", "slurm.cancelled", "slurm.terminating", "py.keyboard_interrupt"
+    )
     if signalled:
         first = signalled[0]
         gap = first.get("gap_s")
@@ -41,7 +43,8 @@ def find_ending(basis: Basis) -> Ending:
     failing = [
         e
         for e in basis.events()
-        if e.get("nature") in ("cause", "consequence", "symptom") and e.kind not in ("nccl.trail", "nccl.warn")
+        if e.get("nature") in ("cause", "consequence", "symptom")
+        and e.kind not in ("nccl.trail", "nccl.warn")
     ]
     if failing:
         gap = failing[0].get("gap_s")

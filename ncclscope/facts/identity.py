@@ -56,7 +56,11 @@ class Identity:
 
     def _all_hosts(self) -> list[str]:
         hosts = {host for host, _ in self.rank_of_process if host} | set(self.host_of_rank.values())
-        hosts |= {e.env.host for e in self._store.events("nccl.version", "nccl.config", "nccl.bootstrap_using") if e.env.host}
+        hosts |= {
+            e.env.host
+            for e in self._store.events("nccl.version", "nccl.config", "nccl.bootstrap_using")
+            if e.env.host
+        }
         return sorted(hosts)
 
     def _bind(self, host: str | None, pid: int, rank: int) -> None:
@@ -94,7 +98,10 @@ class Identity:
             rank, pid = event.get("rank"), event.get("pid")
             host = event.get("host") or event.get("ip") or event.env.host
             if isinstance(rank, int) and isinstance(pid, int):
-                known = next((r for (h, p), r in self.rank_of_process.items() if p == pid and (not host or h == host)), None)
+                known = next(
+                    (r for (h, p), r in self.rank_of_process.items() if p == pid and (not host or h == host)),
+                    None,
+                )
                 if known is None:
                     self._bind(host if isinstance(host, str) else None, pid, rank)
                 if event.kind == "launch.failure_row" and isinstance(host, str):
@@ -174,11 +181,21 @@ class Identity:
         if rank is None:
             rank = self.rank_of_file.get(event.ref.path)
         if rank is None and event.kind.startswith("torch."):
-            tag = event.get("rank")  # rank inside the process group; equal to the global one for the default group
+            tag = event.get(
+                "rank"
+            )  # rank inside the process group; equal to the global one for the default group
             group = str(event.get("pg_desc") or "default_pg")
-            if isinstance(tag, int) and group in ("default_pg", "undefined", "") and event.get("pg_id") in (None, 0, "0"):
+            if (
+                isinstance(tag, int)
+                and group in ("default_pg", "undefined", "")
+                and event.get("pg_id") in (None, 0, "0")
+            ):
                 rank = tag
-        pid = event.get("pid") if event.kind.startswith(("launch.", "ray.", "mpi.", "slurm.", "ds.")) else event.env.pid
+        pid = (
+            event.get("pid")
+            if event.kind.startswith(("launch.", "ray.", "mpi.", "slurm.", "ds."))
+            else event.env.pid
+        )
         if rank is None and isinstance(pid, int):
             same = {r for (_, p), r in self.rank_of_process.items() if p == pid}
             rank = same.pop() if len(same) == 1 else None
@@ -192,7 +209,12 @@ class Identity:
         if not isinstance(pid, int) and rank is not None:
             mine = self.processes_of_rank.get(rank, [])
             pid = mine[-1][1] if len(mine) == 1 else None
-        return Who(rank, host, pid if isinstance(pid, int) else None, self.gpu_of_rank.get(rank) if rank is not None else None)
+        return Who(
+            rank,
+            host,
+            pid if isinstance(pid, int) else None,
+            self.gpu_of_rank.get(rank) if rank is not None else None,
+        )
 
     def _kernel_who(self, event: Event) -> Who:
         """By PCI address through NCCL's busId, and by pid where no pid namespace lies between."""
@@ -217,7 +239,9 @@ class Identity:
 
     def seen_ranks(self, events: Iterable[Event]) -> set[int]:
         """Every rank that any input shows."""
-        ranks = set(self.processes_of_rank) | set(self.rank_of_file.values()) | set(self.rank_of_task.values())
+        ranks = (
+            set(self.processes_of_rank) | set(self.rank_of_file.values()) | set(self.rank_of_task.values())
+        )
         for event in events:
             rank = self._direct_rank(event)
             if rank is not None:

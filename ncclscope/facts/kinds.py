@@ -25,7 +25,10 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "ranks disagree about a collective: how is op, size, fewer or silent",
         ("how", "group", "seq", "op", "other_op", "numel", "other_numel", "behind", "ahead", "size", "tie"),
     ),
-    "collective.equal": ("every rank waits in the same collective; no culprit is visible", ("group", "seq", "op", "size")),
+    "collective.equal": (
+        "every rank waits in the same collective; no culprit is visible",
+        ("group", "seq", "op", "size"),
+    ),
     "rank.died": (
         "a process ended by a signal, a crash or quietly: how is a signal name, quiet or exit",
         ("how", "signal", "exit_code", "shown_by"),
@@ -35,7 +38,13 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("nccl", "cuda", "gpu_arch", "gpu_name", "verdict"),
     ),
     "versions.differ": ("ranks run different versions of one thing", ("what", "values")),
-    "settings.differ": ("ranks run with different values of one NCCL variable", ("name", "values", "must_agree")),
+    "settings.differ": (
+        "ranks run with different values of one NCCL variable",
+        ("name", "values", "must_agree"),
+    ),
     "network.loopback": ("several hosts and an interface that cannot leave one of them", ("interface",)),
-    "xid.repeat": ("one Xid on several units or only one: points at program or hardware", ("xid", "units", "same_unit")),
+    "xid.repeat": (
+        "one Xid on several units or only one: points at program or hardware",
+        ("xid", "units", "same_unit"),
+    ),
 }

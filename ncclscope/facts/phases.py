@@ -58,6 +58,10 @@ class PhaseFinder:
             if observation.ranks and mark.ranks and not set(mark.ranks) & set(observation.ranks):
                 continue
             answer = earlier(mark, observation)
-            if answer is Answer.YES or (answer is Answer.UNKNOWN and mark.source == observation.source and mark.order < observation.order):
+            if answer is Answer.YES or (
+                answer is Answer.UNKNOWN
+                and mark.source == observation.source
+                and mark.order < observation.order
+            ):
                 return True
         return False

@@ -1,0 +1,103 @@
+"""`ncclscope events` and `ncclscope why`: what was understood, and why a rule holds or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ncclscope.cli.common import Format, die, pick_stdin, write_out
+
+__all__ = ["events", "why"]
+
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(help="Files, directories or archives; '-' is standard input.", show_default=False),
+]
+
+
+def events(
+    paths: Paths = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Only kinds that start with this, such as nccl. or torch.watchdog.")
+    ] = None,
+    rank: Annotated[int | None, typer.Option(help="Only what is known to be of this global rank.")] = None,
+    tail: Annotated[int | None, typer.Option(help="Only the last N.")] = None,
+    format: Annotated[Format, typer.Option("--format")] = Format.TEXT,
+    output: Annotated[Path | None, typer.Option("-o", "--output")] = None,
+) -> None:
+    """What the parsers understood: every event with its place and fields, and every derived fact."""
+    import msgspec
+
+    from ncclscope.pipeline import read
+    from ncclscope.report import LineEvidence
+    from ncclscope.reporters.safe import harmless
+
+    names, stdin = pick_stdin(list(paths or []))
+    seen = read(names, stdin=stdin)
+    chosen = [
+        o
+        for o in seen.facts.observations
+        if (kind is None or o.kind.startswith(kind)) and (rank is None or rank in o.ranks)
+    ]
+    chosen.sort(key=lambda o: (o.derived, o.source, o.order))
+    if tail is not None:
+        chosen = chosen[-tail:]
+    rows = []
+    for o in chosen:
+        place = next((f"{e.source}:{e.line}" for e in o.evidence if isinstance(e, LineEvidence)), "derived")
+        rows.append(
+            {
+                "place": place,
+                "kind": o.kind,
+                "ranks": list(o.ranks),
+                "hosts": list(o.hosts),
+                "count": o.count,
+                "fields": dict(o.fields),
+            }
+        )
+    if format is Format.JSON:
+        write_out(msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n", output)
+        return
+    text = ""
+    for row in rows:
+        who = f" rank {','.join(map(str, row['ranks']))}" if row["ranks"] else ""
+        fields = " ".join(
+            f"{k}={v!r}" if isinstance(v, str) else f"{k}={v}"
+            for k, v in row["fields"].items()
+            if k != "nature"
+        )
+        times = f" x{row['count']}" if row["count"] > 1 else ""
+        text += harmless(f"{row['place']} {row['kind']}{times}{who} {fields}") + "\n"
+    for problem in seen.problems:
+        text += harmless(f"unreadable: {problem.path}: {problem.reason}") + "\n"
+    write_out(text or "no event: nothing of NCCL, PyTorch, a launcher or the kernel was recognised\n", output)
+
+
+def why(
+    rule_id: Annotated[str, typer.Argument(metavar="ID")],
+    paths: Paths = None,
+) -> None:
+    """Why a rule holds on this input or does not, condition by condition."""
+    from ncclscope.engine.diagnose import Surroundings, diagnose, trace
+    from ncclscope.engine.match import Index
+    from ncclscope.engine.pack import load_pack
+    from ncclscope.pipeline import read
+
+    pack = load_pack()
+    rule = pack.get(rule_id)
+    if rule is None:
+        die(f"no rule {rule_id!r}; `ncclscope rules list` names them all")
+    names, stdin = pick_stdin(list(paths or []))
+    seen = read(names, stdin=stdin, pack=pack)
+    index = Index(seen.facts.observations)
+    around = Surroundings(seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders)
+    signals = pack.signals[rule.id]
+    candidate = diagnose(rule, signals, index, around)
+    outcome = f"holds, {candidate.confidence}: {candidate.title}" if candidate else "does not hold"
+    rows = trace(rule, signals, index, around)
+    write_out(
+        f"{rule.id} {rule.name} {outcome}\n" + "".join(f"  {answer:<8} {what}\n" for what, answer in rows),
+        None,
+    )

@@ -1,0 +1,1 @@
+"""Writes a report as text. Reporters see the report and nothing else."""
