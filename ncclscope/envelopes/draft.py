@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import re
+import time
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ __all__ = ["Draft", "Known", "epoch_stamp", "iso_stamp", "short_stamp", "zone_be
 # A collector stamps a line after it was written; a line that waited longer than this says nothing about the zone.
 _LAG_S = 120.0
 _QUARTER_S = 900
+_HALF_A_YEAR_S = 180 * 86_400
 _MAX_EPOCH_S = 253_402_300_799  # the end of year 9999
 
 
@@ -57,7 +58,11 @@ class Draft:
     partial: bool = False  # the record goes on in the next one
 
     def fork(self) -> Draft:
-        return copy.copy(self)
+        return Draft(
+            self.host, self.rank, self.local_rank, self.task, self.pid, self.tid, self.device, self.pod,
+            self.container, self.actor, self.stream, self.own, self.collected, self.logger, self.level,
+            self.code, self.repeated, self.layers, self.partial,
+        )  # fmt: skip
 
     def collect(self, stamp: Stamp | None) -> None:
         """Takes a collector's time; the innermost wins, unless an outer one alone shows zone and year."""
@@ -68,17 +73,17 @@ class Draft:
 
     def envelope(self, zone: int | None) -> Envelope:
         """The finished Envelope; `zone` is what the stream's sample says about times without one."""
-        time, collected = self.own, self.collected
-        if time is None:
-            time, collected = collected, None
-        elif time.clock == "boot":
+        own, collected = self.own, self.collected
+        if own is None:
+            own, collected = collected, None
+        elif own.clock == "boot":
             if collected is not None:  # seconds since boot compare with nothing else in the input
-                time, collected = collected, None
-        elif time.zone is None:
-            time = _complete(time, collected, zone)
+                own, collected = collected, None
+        elif own.zone is None:
+            own = _complete(own, collected, zone)
         return Envelope(
             self.host, self.rank, self.local_rank, self.task, self.pid, self.tid, self.device, self.pod,
-            self.container, self.actor, self.stream, time, collected, self.logger, self.level, self.code,
+            self.container, self.actor, self.stream, own, collected, self.logger, self.level, self.code,
             self.repeated, self.layers,
         )  # fmt: skip
 
@@ -95,9 +100,12 @@ def _complete(own: Stamp, collected: Stamp | None, zone: int | None) -> Stamp:
 
 
 def _with_nearest_year(own: Stamp, near: Stamp) -> Stamp:
-    middle = 1970 + int(near.seconds / 31_556_952)
-    dated = [own.with_year(year) for year in range(middle - 1, middle + 2) if 1970 <= year <= 9999]
-    return min((s for s in dated if s.year_known), key=lambda s: abs(s.seconds - near.seconds), default=own)
+    year = time.gmtime(near.seconds).tm_year
+    dated = own.with_year(year)
+    if dated.year_known and abs(dated.seconds - near.seconds) < _HALF_A_YEAR_S:
+        return dated
+    others = [own.with_year(y) for y in (year - 1, year + 1)]
+    return min((s for s in others if s.year_known), key=lambda s: abs(s.seconds - near.seconds), default=own)
 
 
 def zone_between(own: Stamp, collected: Stamp) -> int | None:
@@ -116,10 +124,11 @@ def zone_between(own: Stamp, collected: Stamp) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def _minute(date_to_minute: str, clock: str) -> Stamp | None:
+def _minute(date_to_minute: str) -> float | None:
     """The start of the minute that `2026-05-26T12:34` names: most lines of a log share it with their neighbours."""
     d = date_to_minute
-    return stamp_of(int(d[:4]), int(d[5:7]), int(d[8:10]), d[11:16] + ":00", clock=clock)
+    stamp = stamp_of(int(d[:4]), int(d[5:7]), int(d[8:10]), d[11:16] + ":00")
+    return None if stamp is None else stamp.seconds
 
 
 @lru_cache(maxsize=64)
@@ -136,14 +145,11 @@ def _zone(text: str | None) -> int | None:
 
 def iso_stamp(text: str, fraction: str | None, zone: str | None, clock: str = "process") -> Stamp | None:
     """A Stamp from `2026-05-26T12:34:56`, the decimals after it and `Z`, `+02:00`, `+0200` or nothing."""
-    base = _minute(text[:16], clock)
-    second = int(text[17:19])
-    if base is None or second > 60:
+    base = _minute(text[:16])
+    second = float(f"{text[17:19]}.{fraction}" if fraction else text[17:19])
+    if base is None or second >= 61:
         return None
-    seconds = base.seconds + second
-    if fraction:
-        seconds += int(fraction) / 10 ** len(fraction)
-    return Stamp(seconds, _zone(zone), True, clock)
+    return Stamp(base + second, _zone(zone), True, clock)
 
 
 def short_stamp(

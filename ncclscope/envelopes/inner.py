@@ -154,9 +154,18 @@ INNER: tuple[Layer, ...] = (
         last=True,
     ),
     # torch's Python logger: `W1130 19:37:58.813000 17721 torch/distributed/run.py:874] text`
-    Layer("torch logger", ("DVIWEC", DIGITS), _GLOG + r"(\S{0,255}\.py:\d{1,7})\] ?", _torch, inner=True, last=True),
+    Layer(
+        "torch logger",
+        ("DVIWEC", DIGITS),
+        _GLOG + r"(\S{0,255}\.py:\d{1,7})\] ?",
+        _torch,
+        inner=True,
+        last=True,
+    ),
     # glog builds of torch, klog: `I1124 12:34:56.123456 31337 ProcessGroupNCCL.cpp:835] text`
-    Layer("glog", ("IWEF", DIGITS), _GLOG + r"(\S{0,255}\.\w{1,4}:\d{1,7})\] ?", _glog, inner=True, last=True),
+    Layer(
+        "glog", ("IWEF", DIGITS), _GLOG + r"(\S{0,255}\.\w{1,4}:\d{1,7})\] ?", _glog, inner=True, last=True
+    ),
     # NCCL's own prefix; host names start with a letter or digit
     Layer("NCCL", (WORD, ""), NCCL_PREFIX, _nccl, inner=True, last=True),
     # excerpts that lost the host: `misc/shmutils.cc:88 NCCL WARN text`, `[0] NCCL INFO text`, `NCCL WARN text`

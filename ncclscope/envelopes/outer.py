@@ -211,6 +211,13 @@ TIME = Layer(
 
 OUTER: tuple[Layer, ...] = (
     _KUBECTL,
+    # nine decimals and UTC: only container tools print times so, and no host or label set follows
+    Layer(
+        "time",
+        _DIGIT,
+        _ISO + r"\.(\d{9})(Z):?(?: (?!(?:stdout|stderr) [FP]|\{)|$)",
+        _collector_time,
+    ),
     CRI,
     # dmesg --time-format iso
     Layer("dmesg iso", _DIGIT, _ISO + r",(\d{6})([+-]\d\d:\d\d) ", _dmesg_iso, last=True),
@@ -222,8 +229,6 @@ OUTER: tuple[Layer, ...] = (
     Layer(
         "logcli", _DIGIT, _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r" (\{[^{}]{0,2000}\})(?:[ \t]+|$)", _logcli
     ),
-    # nine decimals and a zone: only container tools print times so
-    Layer("time", _DIGIT, _ISO + r"\.(\d{9})" + _ZONE + r":?(?: |$)", _collector_time),
     # `May 26 12:34:56 node-02 kernel: text`
     Layer(
         "syslog",

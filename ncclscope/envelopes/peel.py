@@ -91,7 +91,9 @@ class Peeler:
                 m = layer.match(text, pos)
                 if m is None or (layer.word is not None and layer.word(m) is None):
                     continue
-                if (layer is TIME or layer.name not in trial.layers) and layer.take(trial, m, self.known) is not False:
+                if (layer is TIME or layer.name not in trial.layers) and layer.take(
+                    trial, m, self.known
+                ) is not False:
                     break
             else:
                 return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any, TYPE_CHECKING
 
 from ncclscope.clocks import Stamp, parse_iso
@@ -67,7 +66,8 @@ def _unquote(inner: str) -> str:
 
 
 def _lines(text: str, draft: Draft, name: str) -> list[tuple[str, Draft]]:
-    draft = replace(draft, layers=(*draft.layers, name))
+    draft = draft.fork()
+    draft.layers += (name,)
     return [(line, draft) for line in text.removesuffix("\n").split("\n")]
 
 
@@ -87,7 +87,12 @@ def _open(record: Mapping[str, Any], draft: Draft) -> list[tuple[str, Draft]]:
             return []
     draft = draft.fork()
     name = _name(record)
-    _fields(draft, inner)
+    if name == "docker json":
+        d_time, stream = record["time"], record.get("stream")
+        draft.collect(parse_iso(d_time, clock="collector") if isinstance(d_time, str) else None)
+        draft.stream = stream if isinstance(stream, str) else None
+    else:
+        _fields(draft, inner)
     draft.partial = record.get("logtag") == "P" or (
         name == "docker json"
         and not text.endswith("\n")

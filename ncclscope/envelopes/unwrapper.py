@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from ncclscope.envelopes.draft import Draft, Known
 from ncclscope.envelopes.glue import may_be_glued, may_be_tagged, split_tags, starts
-from ncclscope.envelopes.inner import INNER, NCCL_PREFIX
+from ncclscope.envelopes.inner import INNER
 from ncclscope.envelopes.learning import Peeled, learn
 from ncclscope.envelopes.peel import Peeler
 from ncclscope.envelopes.records import hides_ascii, open_records
-from ncclscope.model import Envelope, Line, SourceRef
+from ncclscope.envelopes.recurring import RecurringPrefixes
+from ncclscope.model import Line, SourceRef
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ CUT = "cut at 64 KiB"
 _MOST_SAMPLE = 2000
 _SAMPLE_WIDTH = 20_000
 _MOST_NESTING = 4
-_MOST_CACHED = 4096
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x9b[0-9;?]*[ -/]*[@-~]")
 # Control characters but tab and carriage return, what reorders or hides text on a terminal, and lone surrogates.
@@ -80,8 +80,7 @@ class Unwrapper:
         self._peeler = Peeler(Known())
         self._chain = "plain"
         self._held: dict[tuple[str | None, ...], _Held] = {}
-        self._nccl = re.compile(NCCL_PREFIX, re.ASCII).match
-        self._cache: dict[str, Envelope] = {}
+        self._prefixes = RecurringPrefixes()
 
     def learn(self, sample: Sequence[bytes]) -> None:
         """Looks at raw physical lines to tell which ambiguous prefixes are real.
@@ -94,7 +93,7 @@ class Unwrapper:
                 self._sample.append(_clean(raw[:_SAMPLE_WIDTH].decode("utf-8", "replace")))
         known, peeled = learn(self._peel_sample)
         self._peeler = Peeler(known)
-        self._cache.clear()
+        self._prefixes.clear()
         self._chain = _chain(peeled)
 
     def _peel_sample(self, known: Known) -> list[Peeled]:
@@ -110,30 +109,16 @@ class Unwrapper:
         """The logical lines of one physical line, usually one; [] while it goes on in a later record."""
         text = _clean(raw.decode("utf-8", "replace"))
         ref = SourceRef(self._path, line_no)
-        m = self._nccl(text)
-        if m is None:
-            out: list[Line] = []
-            self._take(text, None, ref, out, 0)
-            return out
-        # Most lines of a debug log repeat one of a few prefixes.
-        body = text[m.end() :]
-        if not self._simple(body):
-            out = []
-            self._take(text, None, ref, out, 0)
-            return out
-        env = self._cache.get(m[0])
-        if env is None:
-            draft = Draft()
-            pos, _, _ = self._peeler.peel(text, draft)
-            if pos != m.end():
-                out = []
-                self._take(text, None, ref, out, 0)
-                return out
-            env = draft.envelope(self._peeler.known.zone)
-            if len(self._cache) >= _MOST_CACHED:
-                self._cache.clear()
-            self._cache[m[0]] = env
-        return [Line(body, env, ref)]
+        found = None if self._held else self._prefixes.lookup(text)
+        if found is not None:
+            body = text[found[0] :]
+            if _is_simple(body):
+                return [Line(body, found[1], ref)]
+        out: list[Line] = []
+        self._take(text, None, ref, out, 0)
+        if len(out) == 1 and not self._held:
+            self._prefixes.remember(text, out[0].text, out[0].env)
+        return out
 
     def flush(self) -> list[Line]:
         """Lines that were still waiting for their continuation when the stream ended."""
@@ -256,15 +241,15 @@ class Unwrapper:
             text, draft, ref = "".join(held.parts), held.draft, held.ref
         self._take(text, draft, ref, out, depth + 1)
 
-    @staticmethod
-    def _simple(body: str) -> bool:
-        return (
-            len(body) <= MAX_BODY
-            and "\r" not in body
-            and "[repeated " not in body
-            and not may_be_glued(body)
-            and not may_be_tagged(body)
-        )
+
+def _is_simple(body: str) -> bool:
+    return (
+        len(body) <= MAX_BODY
+        and "\r" not in body
+        and "[repeated " not in body
+        and not may_be_glued(body)
+        and not may_be_tagged(body)
+    )
 
 
 def _splits(raw: bytes) -> bool:
