@@ -160,12 +160,12 @@ def short_stamp(
     return stamp_of(int(year) if year else None, number, int(day), hms, fraction or "", clock=clock)
 
 
-_NUMBER = re.compile(r"\d{1,20}(?:\.\d{1,9})?$", re.ASCII)
+_NUMBER = r"\d{1,20}(?:\.\d{1,9})?$"
 
 
 def epoch_stamp(value: object, per_second: int = 1) -> Stamp | None:
     """A collector's Stamp from a number (or its digits) that counts since 1970 in 1/per_second seconds."""
-    if isinstance(value, str) and _NUMBER.match(value):
+    if isinstance(value, str) and re.match(_NUMBER, value, re.ASCII):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

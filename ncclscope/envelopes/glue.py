@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.inner import NCCL_PREFIX
+from ncclscope.envelopes.layer import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +27,6 @@ _START = (
     r"|(?<=[\s\])|%])[\w./+-]{1,200}:\d{1,7}(?: \([^()]{0,200}\))? NCCL (?:WARN|INFO) "
     r"|(?:\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?\] )?(?<![\w.-])" + NCCL_PREFIX
 )
-
-
-@lru_cache(maxsize=4)
-def _compiled(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.ASCII)
 
 
 def may_be_tagged(text: str) -> bool:
@@ -60,7 +54,7 @@ def split_tags(text: str) -> Iterator[Tagged]:
     `[1,1]<stderr>:Fatal Python error: [1,1]<stderr>:Segmentation fault` is one text.
     """
     for source in _TAGS:
-        tags = list(_compiled(source).finditer(text))
+        tags = list(compiled(source).finditer(text))
         if not tags:
             continue
         fragments: dict[str, list[str]] = {}
@@ -84,7 +78,7 @@ def starts(body: str, hosts: frozenset[str]) -> list[int]:
     """Where lines of known producers begin in the middle of `body`."""
     found: list[int] = []
     rank_end = -1
-    for m in _compiled(_START).finditer(body, 1):
+    for m in compiled(_START).finditer(body, 1):
         at = m.start()
         if m[1] is not None and hosts and m[1] not in hosts:
             # `loss 2.3162node-01:13571:13582 [0] NCCL INFO`: only a known host tells where the number ends

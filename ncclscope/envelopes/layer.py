@@ -5,15 +5,23 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable
+from functools import lru_cache
 
 from ncclscope.envelopes.draft import Draft, Known
 
-__all__ = ["DIGITS", "LETTERS", "UPPER", "WORD", "Layer", "shape"]
+__all__ = ["DIGITS", "LETTERS", "UPPER", "WORD", "Layer", "compiled", "shape"]
 
 DIGITS = string.digits
 LETTERS = string.ascii_letters
 UPPER = string.ascii_uppercase
 WORD = string.ascii_letters + string.digits + "_.-"
+
+
+@lru_cache(maxsize=128)
+def compiled(source: str) -> re.Pattern[str]:
+    """The compiled form, made on first use: most streams use a handful of the layers, and start-up must be short."""
+    return re.compile(source, re.ASCII)
+
 
 # False: the match is no such prefix after all.
 Take = Callable[[Draft, "re.Match[str]", Known], bool | None]
@@ -52,8 +60,7 @@ class Layer:
         self.match: Callable[[str, int], re.Match[str] | None] = self._compile_and_match
 
     def _compile_and_match(self, text: str, pos: int) -> re.Match[str] | None:
-        """Most streams use a handful of the layers, so a regular expression is compiled when it is first tried."""
-        self.match = re.compile(self._source, re.ASCII).match
+        self.match = compiled(self._source).match
         return self.match(text, pos)
 
     def may_start(self, two: str) -> bool:
@@ -63,9 +70,6 @@ class Layer:
         return not self._second or (len(two) > 1 and two[1] in self._second)
 
 
-_RUN_OF_DIGITS = re.compile(r"\d+", re.ASCII)
-
-
 def shape(word: str) -> str:
     """`node-02` -> `node-#`: the form that the words of one kind of prefix share."""
-    return _RUN_OF_DIGITS.sub("#", word)
+    return compiled(r"\d+").sub("#", word)

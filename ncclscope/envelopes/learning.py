@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import Draft, Known, zone_between
+from ncclscope.envelopes.glue import split_tags
+from ncclscope.envelopes.inner import INNER
 from ncclscope.envelopes.layer import shape
-from ncclscope.envelopes.peel import AMBIGUOUS
-from typing import TYPE_CHECKING
+from ncclscope.envelopes.peel import AMBIGUOUS, Peeler
+from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, hides_ascii, open_records
+from ncclscope.envelopes.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Peeled", "learn"]
+__all__ = ["SAMPLE_WIDTH", "Peeled", "chain", "learn", "open_text", "splits"]
 
 # A text with what was taken off it: (text, where its body begins, its draft).
 Peeled = tuple[str, int, Draft]
@@ -24,6 +29,10 @@ _SHARE = 0.6
 _RUN = 50
 _RUN_SHARE = 0.9
 _MOST_DEPTH = 4
+SAMPLE_WIDTH = 20_000
+_CRI_PARTIAL = rb"\d (?:stdout|stderr) P(?::\S{0,64})? "
+_RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
+_INNER_NAMES = frozenset(layer.name for layer in INNER) - _RANK_NAMES
 
 
 def learn(peel_all: Callable[[Known], list[Peeled]]) -> tuple[Known, list[Peeled]]:
@@ -93,3 +102,50 @@ def _zone(peeled: Sequence[Peeled]) -> int | None:
     if not zones:
         return None
     return min(zones, key=lambda z: (-zones[z], abs(z)))
+
+
+def splits(raw: bytes) -> bool:
+    """Whether one line of the sample shows an envelope that splits or escapes text."""
+    start = raw[:64].lstrip()
+    if start.startswith((b"{", b"[{")):
+        return (
+            hides_ascii(raw)
+            or b'"logtag":"P"' in raw
+            or (raw.startswith(b'{"log":') and b'\\n","' not in raw and len(raw) > 16_000)
+        )
+    if b"]<std" in raw or b"[default" in raw:
+        text = raw[:SAMPLE_WIDTH].decode("utf-8", "replace")
+        if any(tagged.cut for tagged in split_tags(text)):
+            return True
+    return re.search(_CRI_PARTIAL, raw[:512]) is not None
+
+
+def open_text(peeler: Peeler, text: str, draft: Draft, depth: int) -> list[Peeled]:
+    """The texts of one line of the sample with their layers off, as far as this can tell without splitting them."""
+    pos, _, piece = peeler.peel(text, draft)
+    if piece:
+        draft.partial = False
+        text = text[pos:]
+        pos, _, _ = peeler.peel(text, draft)
+    if (
+        text[pos : pos + 1] in RECORD_STARTS
+        and depth < MOST_NESTING
+        and (found := open_records(text, pos, draft))
+    ):
+        return [p for inner, record in found for p in open_text(peeler, clean(inner), record, depth + 1)]
+    return [(text, pos, draft)]
+
+
+def chain(peeled: Sequence[Peeled]) -> str:
+    counts: Counter[str] = Counter()
+    places: Counter[str] = Counter()
+    lines = 0
+    for text, _, draft in peeled:
+        lines += bool(text)
+        for place, name in enumerate(dict.fromkeys(draft.layers)):
+            counts[name] += 1
+            places[name] += place
+    wrappers = [n for n in counts if n not in _INNER_NAMES and (n in _RANK_NAMES or 2 * counts[n] >= lines)]
+    outer = sorted(wrappers, key=lambda n: (n in _RANK_NAMES, places[n] / counts[n], n))
+    loggers = sorted((n for n in counts if n in _INNER_NAMES), key=lambda n: (-counts[n], n))
+    return " > ".join([*outer, ", ".join(loggers)] if loggers else outer) or "plain"

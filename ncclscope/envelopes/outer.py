@@ -6,7 +6,7 @@ import re
 
 from ncclscope.clocks import Stamp
 from ncclscope.envelopes.draft import Draft, Known, iso_stamp, short_stamp
-from ncclscope.envelopes.layer import DIGITS, LETTERS, UPPER, WORD, Layer
+from ncclscope.envelopes.layer import DIGITS, LETTERS, UPPER, WORD, Layer, compiled
 
 __all__ = ["CRI", "OUTER", "TIME"]
 
@@ -30,12 +30,12 @@ def _collector_time(d: Draft, m: _M, _: Known) -> None:
     d.collect(iso_stamp(m[1], m[2], m[3], "collector"))
 
 
-_LABEL = re.compile(r'([\w.]+)="((?:[^"\\]|\\.)*)"', re.ASCII)
+_LABEL = r'([\w.]+)="((?:[^"\\]|\\.)*)"'
 
 
 def _logcli(d: Draft, m: _M, _: Known) -> None:
     d.collect(iso_stamp(m[1], m[2], m[3], "collector"))
-    labels = dict(_LABEL.findall(m[4]))
+    labels = dict(compiled(_LABEL).findall(m[4]))
     d.pod = labels.get("pod") or d.pod
     d.container = labels.get("container") or d.container
     d.host = labels.get("node_name") or labels.get("host") or d.host
@@ -174,15 +174,13 @@ def _template(d: Draft, m: _M, _: Known) -> None:
 
 
 # Words before a colon that no host is named.
-_NO_HOST = re.compile(
-    r"(?i)(.*(error|exception|warning|interrupt|exit|iteration|fault|failed)|info|debug|xla|nvrm)$"
-)
+_NO_HOST = r"(?i)(.*(error|exception|warning|interrupt|exit|iteration|fault|failed)|info|debug|xla|nvrm)$"
 
 
 def _host_word(m: _M) -> str | None:
     word = m[1]
     named = any(c.isdigit() or c in ".-" for c in word) or word == "localhost"
-    return word if named and not _NO_HOST.match(word) else None
+    return word if named and not compiled(_NO_HOST).match(word) else None
 
 
 def _first(m: _M) -> str | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import Draft, Known, iso_stamp
 from ncclscope.envelopes.inner import INNER
-from ncclscope.envelopes.layer import Layer, shape
+from ncclscope.envelopes.layer import Layer, compiled, shape
 from ncclscope.envelopes.outer import CRI, OUTER, TIME
+
+if TYPE_CHECKING:
+    import re
 
 __all__ = ["AMBIGUOUS", "Peeler", "accepts"]
 
@@ -107,11 +110,11 @@ class Peeler:
 
 
 # A time that the program printed itself stays in the text: other parsers may need it there.
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?(?!\d)", re.ASCII)
+_ISO = r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?(?!\d)"
 
 
 def _look_at_time(text: str, pos: int, draft: Draft) -> None:
-    m = _ISO.match(text, pos)
+    m = compiled(_ISO).match(text, pos)
     if m is None:
         return
     if m[3]:  # programs rarely print a zone, collectors always do

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ncclscope.clocks import Stamp, parse_iso
 from ncclscope.envelopes.draft import Draft, epoch_stamp
+from ncclscope.envelopes.layer import compiled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["hides_ascii", "open_records"]
+__all__ = ["MOST_NESTING", "RECORD_STARTS", "hides_ascii", "open_records"]
+
+# What a record, or a field of one printed over several lines, can begin with.
+RECORD_STARTS = ("{", "[", '"', " ")
+MOST_NESTING = 4
 
 _TEXT_KEYS = ("MESSAGE", "log", "textPayload", "message", "line", "msg", "_raw")
 _NESTED = ("jsonPayload", "_source", "result", "fields")
@@ -23,19 +28,15 @@ _DOCKER_PIECE = 16_000
 _SEVERITY = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 
 # ASCII that an encoder did not have to escape but did: `\/`, `\u0027`; literals are then invisible to a byte search.
-_HIDDEN = re.compile(
-    rb"\\/|\\u00(?:2[013-57-9a-fA-F]|3[0-9abdABDfF]|[4-6][0-9a-fA-F]|5[0-9abdefABDEF]|7[0-9a-eA-E])"
-)
+_HIDDEN = rb"\\/|\\u00(?:2[013-57-9a-fA-F]|3[0-9abdABDfF]|[4-6][0-9a-fA-F]|5[0-9abdefABDEF]|7[0-9a-eA-E])"
 # A record that was cut, or a line of one printed over several lines.
-_FIELD = re.compile(r'"(log|message|MESSAGE|textPayload|line)"\s{0,8}:\s{0,8}"((?:[^"\\]|\\.)*)(")?')
-_ONE_FIELD = re.compile(
-    r'\s{0,40}"(log|message|MESSAGE|textPayload)"\s{0,8}:\s{0,8}"((?:[^"\\]|\\.)*)",?\s*$'
-)
+_FIELD = r'"(log|message|MESSAGE|textPayload|line)"\s{0,8}:\s{0,8}"((?:[^"\\]|\\.)*)(")?'
+_ONE_FIELD = r'\s{0,40}"(log|message|MESSAGE|textPayload)"\s{0,8}:\s{0,8}"((?:[^"\\]|\\.)*)",?\s*$'
 
 
 def hides_ascii(raw: bytes) -> bool:
     """Whether a JSON line writes plain ASCII text as escapes or as an array of byte values."""
-    return b"__REALTIME_TIMESTAMP" in raw or _HIDDEN.search(raw) is not None
+    return b"__REALTIME_TIMESTAMP" in raw or re.search(_HIDDEN, raw) is not None
 
 
 def open_records(text: str, pos: int, draft: Draft) -> list[tuple[str, Draft]] | None:
@@ -44,12 +45,12 @@ def open_records(text: str, pos: int, draft: Draft) -> list[tuple[str, Draft]] |
     A Draft has `partial` set when its text goes on in the next record of the stream.
     """
     if text[pos] != "{" and text[pos : pos + 2] != "[{":
-        m = _ONE_FIELD.match(text, pos)
+        m = compiled(_ONE_FIELD).match(text, pos)
         return _lines(_unquote(m[2]), draft, "JSON field") if m else None
     try:
         value = json.loads(text[pos:] if pos else text)
     except (ValueError, RecursionError):
-        m = _FIELD.search(text, pos)
+        m = compiled(_FIELD).search(text, pos)
         return _lines(_unquote(m[2]), draft, "JSON, cut") if m else None
     found: list[tuple[str, Draft]] = []
     for record in value if isinstance(value, list) else (value,):

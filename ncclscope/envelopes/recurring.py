@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import iso_stamp
+from ncclscope.envelopes.layer import compiled
 from ncclscope.model import Envelope
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _MARK = " NCCL INFO "
 _LONGEST = 400
 _MOST = 4096
 # A collector's time with date and zone: the one part of a prefix that differs from line to line.
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{1,9})(Z|[+-]\d\d:\d\d) ", re.ASCII)
+_TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{1,9})(Z|[+-]\d\d:\d\d) "
 
 Key = tuple[str, str]
 
@@ -44,7 +44,7 @@ class RecurringPrefixes:
             return end, env
         if not self._timed:
             return None
-        m = _TIME.search(text, 0, end)
+        m = compiled(_TIME).search(text, 0, end)
         if m is None:
             return None
         env = self._timed.get((text[: m.start()], text[m.end() : end]))
@@ -63,7 +63,7 @@ class RecurringPrefixes:
         if env.time is None:
             self._plain[text[:end]] = env
             return
-        m = _TIME.search(text, 0, end)
+        m = compiled(_TIME).search(text, 0, end)
         if m is not None and env.time == iso_stamp(m[1], m[2], m[3], "collector"):
             self._timed[text[: m.start()], text[m.end() : end]] = env
 

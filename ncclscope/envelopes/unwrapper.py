@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import Draft, Known
 from ncclscope.envelopes.glue import may_be_glued, may_be_tagged, split_tags, starts
-from ncclscope.envelopes.inner import INNER
-from ncclscope.envelopes.learning import Peeled, learn
+from ncclscope.envelopes.layer import compiled
+from ncclscope.envelopes.learning import SAMPLE_WIDTH, Peeled, chain, learn, open_text, splits
 from ncclscope.envelopes.peel import Peeler
-from ncclscope.envelopes.records import hides_ascii, open_records
+from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, open_records
 from ncclscope.envelopes.recurring import RecurringPrefixes
+from ncclscope.envelopes.text import clean
 from ncclscope.model import Line, SourceRef
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,31 +24,10 @@ __all__ = ["CUT", "MAX_BODY", "Unwrapper"]
 MAX_BODY = 64 * 1024
 CUT = "cut at 64 KiB"
 _MOST_SAMPLE = 2000
-_SAMPLE_WIDTH = 20_000
-_MOST_NESTING = 4
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x9b[0-9;?]*[ -/]*[@-~]")
-# Control characters but tab and carriage return, what reorders or hides text on a terminal, and lone surrogates.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0a-\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
 # `text [repeated 7x across cluster] (Ray deduplicates logs by default. ...)`
-_REPEATED = re.compile(
-    r" ?\[repeated (\d{1,9})x across cluster\](?: \(Ray deduplicates logs .{0,500}\))?\s*$", re.ASCII
-)
-_CRI_PARTIAL = re.compile(rb"\d (?:stdout|stderr) P(?::\S{0,64})? ")
-_RECORD_STARTS = ("{", "[", '"', " ")
+_REPEATED = r" ?\[repeated (\d{1,9})x across cluster\](?: \(Ray deduplicates logs .{0,500}\))?\s*$"
 _PIECES = ("docker json", "JSON")
-_RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
-_INNER_NAMES = frozenset(layer.name for layer in INNER) - _RANK_NAMES
-
-
-def _clean(text: str) -> str:
-    if text.isprintable():
-        return text
-    if "\x1b" in text or "\x9b" in text:
-        text = _ANSI.sub("", text)
-    return _CONTROL.sub("", text).strip("\r")
 
 
 @dataclass(slots=True)
@@ -88,17 +66,17 @@ class Unwrapper:
         May be called again with later lines; what counts is all lines seen so far, not how they were handed over.
         """
         for raw in sample:
-            self._splits = self._splits or _splits(raw)
+            self._splits = self._splits or splits(raw)
             if len(self._sample) < _MOST_SAMPLE:
-                self._sample.append(_clean(raw[:_SAMPLE_WIDTH].decode("utf-8", "replace")))
+                self._sample.append(clean(raw[:SAMPLE_WIDTH].decode("utf-8", "replace")))
         known, peeled = learn(self._peel_sample)
         self._peeler = Peeler(known)
         self._prefixes.clear()
-        self._chain = _chain(peeled)
+        self._chain = chain(peeled)
 
     def _peel_sample(self, known: Known) -> list[Peeled]:
         peeler = Peeler(known)
-        return [p for text in self._sample for p in _open(peeler, text.split("\r", 1)[0], Draft(), 0)]
+        return [p for text in self._sample for p in open_text(peeler, text.split("\r", 1)[0], Draft(), 0)]
 
     @property
     def splits_text(self) -> bool:
@@ -107,7 +85,7 @@ class Unwrapper:
 
     def unwrap(self, raw: bytes, line_no: int) -> list[Line]:
         """The logical lines of one physical line, usually one; [] while it goes on in a later record."""
-        text = _clean(raw.decode("utf-8", "replace"))
+        text = clean(raw.decode("utf-8", "replace"))
         ref = SourceRef(self._path, line_no)
         found = None if self._held else self._prefixes.lookup(text)
         if found is not None:
@@ -136,18 +114,18 @@ class Unwrapper:
     # The stages of one text: tags that share a line, layers, records, continuation, progress bars, glued lines.
 
     def _take(self, text: str, base: Draft | None, ref: SourceRef, out: list[Line], depth: int) -> None:
-        if depth > _MOST_NESTING:
+        if depth > MOST_NESTING:
             self._emit(text, base or Draft(), ref, out)
             return
         draft = base.fork() if base else Draft()
-        if "[repeated " in text and (m := _REPEATED.search(text)):
+        if "[repeated " in text and (m := compiled(_REPEATED).search(text)):
             draft.repeated = int(m[1])
             text = text[: m.start()]
         pos, inner_at, piece = self._peeler.peel(text, draft)
         if piece:
             self._join(text[pos:], draft, ref, out, depth)
             return
-        if text[pos : pos + 1] in _RECORD_STARTS and self._records(text, pos, draft, ref, out, depth):
+        if text[pos : pos + 1] in RECORD_STARTS and self._records(text, pos, draft, ref, out, depth):
             return
         if may_be_tagged(text) and self._split_tags(text, base, ref, out, depth):
             return
@@ -216,11 +194,11 @@ class Unwrapper:
         if found is None:
             return False
         for inner, record in found:
-            clean = _clean(inner)
+            body = clean(inner)
             if record.partial or (self._held and record.layers[-1] in _PIECES):
-                self._join(clean, record, ref, out, depth)
+                self._join(body, record, ref, out, depth)
             else:
-                self._take(clean, record, ref, out, depth + 1)
+                self._take(body, record, ref, out, depth + 1)
         return True
 
     def _join(self, text: str, draft: Draft, ref: SourceRef, out: list[Line], depth: int) -> None:
@@ -250,50 +228,3 @@ def _is_simple(body: str) -> bool:
         and not may_be_glued(body)
         and not may_be_tagged(body)
     )
-
-
-def _splits(raw: bytes) -> bool:
-    """Whether one line of the sample shows an envelope that splits or escapes text."""
-    start = raw[:64].lstrip()
-    if start.startswith((b"{", b"[{")):
-        return (
-            hides_ascii(raw)
-            or b'"logtag":"P"' in raw
-            or (raw.startswith(b'{"log":') and b'\\n","' not in raw and len(raw) > 16_000)
-        )
-    if b"]<std" in raw or b"[default" in raw:
-        text = raw[:_SAMPLE_WIDTH].decode("utf-8", "replace")
-        if any(tagged.cut for tagged in split_tags(text)):
-            return True
-    return _CRI_PARTIAL.search(raw[:512]) is not None
-
-
-def _open(peeler: Peeler, text: str, draft: Draft, depth: int) -> list[Peeled]:
-    """The texts of one line of the sample with their layers off, as far as this can tell without splitting them."""
-    pos, _, piece = peeler.peel(text, draft)
-    if piece:
-        draft.partial = False
-        text = text[pos:]
-        pos, _, _ = peeler.peel(text, draft)
-    if (
-        text[pos : pos + 1] in _RECORD_STARTS
-        and depth < _MOST_NESTING
-        and (found := open_records(text, pos, draft))
-    ):
-        return [p for inner, record in found for p in _open(peeler, _clean(inner), record, depth + 1)]
-    return [(text, pos, draft)]
-
-
-def _chain(peeled: Sequence[Peeled]) -> str:
-    counts: Counter[str] = Counter()
-    places: Counter[str] = Counter()
-    lines = 0
-    for text, _, draft in peeled:
-        lines += bool(text)
-        for place, name in enumerate(dict.fromkeys(draft.layers)):
-            counts[name] += 1
-            places[name] += place
-    wrappers = [n for n in counts if n not in _INNER_NAMES and (n in _RANK_NAMES or 2 * counts[n] >= lines)]
-    chain = sorted(wrappers, key=lambda n: (n in _RANK_NAMES, places[n] / counts[n], n))
-    loggers = sorted((n for n in counts if n in _INNER_NAMES), key=lambda n: (-counts[n], n))
-    return " > ".join([*chain, ", ".join(loggers)] if loggers else chain) or "plain"
