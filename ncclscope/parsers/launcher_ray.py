@@ -318,7 +318,7 @@ class _Snippet(Collector):
 
 _ON_NODE = re.compile(r"Memory on the node \(IP: (?P<ip>[^,\s]+)")
 _KILLED = re.compile(
-    r"\((?:actor ID|task ID|job ID)[^)]*?\bpid=(?P<pid>\d+), memory used=(?P<used>[\d.]+ ?[KMGT]?B)"
+    r"\((?:actor ID|task ID|job ID)[^)]{0,400}?\bpid=(?P<pid>\d+), memory used=(?P<used>[\d.]+ ?[KMGT]?B)"
 )
 _TOTAL = re.compile(r"was (?P<total>[\d.]+ ?\w?B / [\d.]+ ?\w?B) \([\d.]+\)")
 _USER = re.compile(r"^\s*(?P<top_pid>\d+)\s+(?P<top_gb>\d+(?:\.\d+)?)\s+(?P<top_command>\S.*?)\s*$")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS"]
 
-_WHERE = r"(?P<host>[A-Za-z][\w.\-\[\],]*): tasks? (?P<tasks>[\d,\-]+): "
+# The look-behind lets a host start only where a word does: otherwise long garbage costs the square of its length.
+_WHERE = r"(?<![\w.\-\[\],])(?P<host>[A-Za-z][\w.\-\[\],]*): tasks? (?P<tasks>[\d,\-]+): "
 
 
 def _tasks(m: re.Match[str]) -> dict[str, Value]:
@@ -228,7 +229,12 @@ _JOBS: tuple[Pattern, ...] = (
     ),
     # srun: error: Timed out waiting for job step to complete                                            (all)
     *(
-        Pattern("slurm.timeout", literal, rf"(?:srun|sbatch|slurm\w*): error: .*{literal}", nature="symptom")
+        Pattern(
+            "slurm.timeout",
+            literal,
+            rf"(?:srun|sbatch|slurm\w*): error: .{{0,200}}?{literal}",
+            nature="symptom",
+        )
         for literal in (
             "Socket timed out on send/recv operation",
             "Timed out waiting for job step to complete",

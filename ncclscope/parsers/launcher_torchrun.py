@@ -100,6 +100,7 @@ _WORKERS: tuple[Pattern, ...] = (
         r"Received (?P<signal>(?:Signals\.)?(?:SIG\w+|\d+)) death signal, shutting down workers",
         nature="symptom",
         refine=with_signal,
+        context=True,
     ),
     # torch.distributed.elastic.multiprocessing.api.SignalException: Process 20100 got signal: 15
     #     (1.9 to 2.14)
