@@ -168,6 +168,7 @@ def _zstd_frame(reader: Reader) -> Iterator[bytes]:
         length = int.from_bytes(reader.take(4), "little")
         if reader.skip(length) < length:
             raise BrokenStreamError("truncated zstd")
+        return
     import zstandard
 
     decoder = zstandard.ZstdDecompressor().decompressobj()

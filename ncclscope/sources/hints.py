@@ -58,7 +58,8 @@ _RAY = re.compile(r"^worker-[0-9a-f]{6,}-[0-9a-f]{8}-(?P<pid>\d{1,10})\.(?P<stre
 # nccl.dgx-17.4242.log, nccl_debug.dgx-17.4242 (NCCL_DEBUG_FILE with %h and %p); after a dash only a long
 # number is a pid
 _NCCL_FILE = re.compile(
-    r"^nccl[a-z_\-]*?[._\-](?P<host>[a-z0-9][a-z0-9.\-]*?)(?:[._](?P<pid>\d{1,10})|-(?P<long>\d{4,10}))$",
+    r"^nccl[a-z]*(?:[._\-](?:debug|info|logs?|trace|output|file))*[._\-](?P<host>[a-z0-9][a-z0-9.\-]*?)"
+    r"(?:[._](?P<pid>\d{1,10})|-(?P<long>\d{4,10}))$",
     re.IGNORECASE,
 )
 # slurm-1234-dgx-17.out (--output=slurm-%j-%N.out); slurm-123_4.out is an array index and slurm-123-4.out may
@@ -135,7 +136,7 @@ def _pod(text: str) -> str | None:
 
 
 def hints_of(name: str) -> Hints:
-    """The hints in a path as the user gave it: the file's own name first, then its directories, nearest first."""
+    """The hints in a path as given: those of the file's own name, then of its directories, nearest first."""
     parts = [part for part in without_rotation(name).split("/") if part not in ("", ".", "..")]
     *directories, last = parts or [""]
     if ray := _RAY.match(last):

@@ -24,13 +24,13 @@ _ROTATED_BASE = re.compile(r"(?:\.log|(?:^|/)(?:messages|syslog|kern|dmesg))$", 
 _DATED_BASE = re.compile(r"(?:^|/)(?:messages|syslog|kern\.log|\d+\.log)$")
 
 # Code, weights, data sets, pictures, profiles, libraries.
-_NO_LOGS = frozenset(
-    (
-        "py pyc pyi ipynb c cc cpp cxx cu cuh h hpp cubin fatbin ptx rs go js ts css class whl jar so o a dylib dll exe"
-        " pt pth ckpt safetensors bin onnx gguf npy npz pkl pickle h5 hdf5 parquet arrow feather tfrecord sqlite db"
-        " png jpg jpeg gif bmp svg webp ico tif tiff pdf mp4 wav mp3 ttf woff woff2 nsys-rep qdrep ncu-rep qdstrm"
-    ).split()
-)
+_NO_LOGS_TEXT = """
+    py pyc pyi ipynb c cc cpp cxx cu cuh h hpp cubin fatbin ptx rs go js ts css class whl jar so o a
+    dylib dll exe pt pth ckpt safetensors bin onnx gguf npy npz pkl pickle h5 hdf5 parquet arrow feather
+    tfrecord sqlite db png jpg jpeg gif bmp svg webp ico tif tiff pdf mp4 wav mp3 ttf woff woff2
+    nsys-rep qdrep ncu-rep qdstrm
+"""
+_NO_LOGS = frozenset(_NO_LOGS_TEXT.split())
 _TENSORBOARD = re.compile(r"\.tfevents\.")
 _SHARED_OBJECT = re.compile(r"\.so(?:\.\d+)+$")
 _FLIGHT_RECORDER = re.compile(r"(?:fr|trace)_rank_?\d+")
