@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS"]
 
-# The look-behind lets a host start only where a word does: otherwise long garbage costs the square of its length.
+# The look-behind lets a host start only where a word does: else long garbage costs the square of its length.
 _WHERE = r"(?<![\w.\-\[\],])(?P<host>[A-Za-z][\w.\-\[\],]*): tasks? (?P<tasks>[\d,\-]+): "
 
 
@@ -232,7 +232,7 @@ _JOBS: tuple[Pattern, ...] = (
         Pattern(
             "slurm.timeout",
             literal,
-            rf"(?:srun|sbatch|slurm\w*): error: .{{0,200}}?{literal}",
+            rf"(?:srun|sbatch|slurmstepd): error: .{{0,200}}?{literal}",
             nature="symptom",
         )
         for literal in (
