@@ -151,9 +151,11 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
     ),
     # ncclUnhandledCudaError: Call to CUDA function failed.   (the explanation under an NCCL error, 1.13 to
-    # 2.14) ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device
+    # 2.14)
+    # ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device
     # error. ncclInternalError: Internal check failed.   ncclInvalidUsage: This usually reflects invalid
-    # usage of NCCL library. ncclInvalidArgument: Invalid value for an argument.
+    # usage of NCCL library.
+    # ncclInvalidArgument: Invalid value for an argument.
     # ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
     *(
         Pattern(

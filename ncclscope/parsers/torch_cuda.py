@@ -82,7 +82,8 @@ _ASSERT = (
 
 PATTERNS: tuple[Pattern, ...] = (
     # torch.AcceleratorError: CUDA error: an illegal memory access was encountered   (class RuntimeError up
-    # to 2.7) RuntimeError: CUDA error (/tmp/x.cu:12): invalid argument
+    # to 2.7)
+    # RuntimeError: CUDA error (/tmp/x.cu:12): invalid argument
     Pattern(
         "cuda.error",
         "CUDA error",
@@ -148,7 +149,8 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=_ERROR_FIELDS,
     ),
     # cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was
-    # encountered XGBoostError: ... cudaErrorMemoryAllocation: out of memory      for the `Search for` note
+    # encountered
+    # XGBoostError: ... cudaErrorMemoryAllocation: out of memory      for the `Search for` note
     # see below
     Pattern(
         "cuda.error",

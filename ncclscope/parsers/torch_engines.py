@@ -40,12 +40,11 @@ def _unexpected(m: re.Match[str], _: Line) -> Mapping[str, Value]:
     return fields
 
 
-def _verdict(m: re.Match[str], line: Line) -> Mapping[str, Value]:
-    fields: dict[str, Value] = {"verdict": "application" if m["kind"] == "Correct" else m["kind"]}
-    where = re.search(r"Rank (\d+), node (\S+), device (\S+), iteration #?(\d+)", line.text)
-    if where:
-        fields.update(rank=int(where[1]), node=where[2], device=where[3], iteration=int(where[4]))
-    return fields
+def _where(_: re.Match[str], line: Line) -> Mapping[str, Value]:
+    found = re.search(r"Rank (\d+), node (\S+), device (\d+), iteration #?(\d+)", line.text)
+    if found is None:
+        return {}
+    return {"rank": int(found[1]), "node": found[2], "device": int(found[3]), "iteration": int(found[4])}
 
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -57,13 +56,20 @@ PATTERNS: tuple[Pattern, ...] = (
         r"EngineCore encountered an issue\. See stack trace",
         nature="consequence",
     ),
-    # (EngineCore pid=4242) ERROR 11-30 12:00:00 [core.py:1586] EngineCore encountered a fatal error.
-    # EngineCore failed to start.
+    # (EngineCore pid=4242) ERROR 11-30 12:00:00 [core.py:1586] EngineCore encountered a fatal error.   (V1)
     Pattern(
         "vllm.engine_fatal",
-        "EngineCore ",
-        r"EngineCore (?P<what>encountered a fatal error|failed to start)",
+        "EngineCore encountered a fatal error",
+        r"EngineCore encountered a fatal error",
         nature="consequence",
+    ),
+    # (EngineCore pid=4242) ERROR 11-30 12:00:00 [core.py:700] EngineCore failed to start.   (V1)
+    Pattern(
+        "vllm.engine_fatal",
+        "EngineCore failed to start",
+        r"EngineCore failed to start",
+        nature="consequence",
+        fields={"at_start": True},
     ),
     # RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s):
     # {'EngineCore_DP0': 1}
@@ -120,7 +126,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # No available block found in 60 second.   (older)
     Pattern(
         "vllm.broadcast_wait",
-        "No available ",
+        "block found in ",
         r"No available (?:shared memory broadcast )?block found in (?P<waited_s>\d+) second",
         nature="symptom",
         refine=refine_with("waited_s"),
@@ -167,14 +173,19 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         fields={"suggests": "rank-died"},
     ),
-    # RuntimeError: Rank 2 scheduler died during initialization (exit code: -9). If exit code is -9
-    # (SIGKILL), a common cause is the OS OOM killer.      Rank 0 scheduler is dead. Please check if there
-    # are relevant logs.   (older)
+    # RuntimeError: Rank 2 scheduler died during initialization (exit code: -9). If exit code ...
     Pattern(
         "sglang.scheduler_died",
-        " scheduler ",
-        r"Rank (?P<rank>\d+) scheduler (?:died during initialization|is dead)(?: \(exit code: "
-        r"(?P<exit_code>-?\d+)\))?",
+        "scheduler died during initialization",
+        r"Rank (?P<rank>\d+) scheduler died during initialization(?: \(exit code: (?P<exit_code>-?\d+)\))?",
+        nature="symptom",
+        fields={"suggests": "rank-died"},
+    ),
+    # Rank 0 scheduler is dead. Please check if there are relevant logs.   (older)
+    Pattern(
+        "sglang.scheduler_died",
+        " scheduler is dead",
+        r"Rank (?P<rank>\d+) scheduler is dead",
         nature="symptom",
         fields={"suggests": "rank-died"},
     ),
@@ -203,7 +214,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=refine_with("iteration"),
     ),
     # found NaN in local grad norm for bucket #3 in backward pass before data-parallel communication
-    # collective   (all) found Inf in bucket #3 ...   found unexpected large grads in bucket #3 ...
+    # collective   (all)
+    # found Inf in bucket #3 ...   found unexpected large grads in bucket #3 ...
     Pattern(
         "torch.megatron_nan_grad",
         "in backward pass before data-parallel",
@@ -213,33 +225,24 @@ PATTERNS: tuple[Pattern, ...] = (
         cause="nan",
         refine=refine_with("bucket"),
     ),
-    # Rank 17, node gpu-02, device 1, iteration #5310: Possible persistent error!   (0.10 and later, after a
-    # rerun)
-    Pattern(
-        "torch.megatron_verdict",
-        "Possible ",
-        r"Possible (?P<kind>transient|persistent) error!",
-        nature="symptom",
-        refine=_verdict,
-        adds=("verdict", "rank", "node", "device", "iteration"),
-    ),
+    # Rank 17, node gpu-02, device 1, iteration #5310: Possible persistent error!   (0.10 and later)
     # Rank 17, node gpu-02, device 1, iteration #5310: Correct result (but possible Application error)
-    # ... First rerun: unexpected result is reproducible within the tolerance (nan = nan). Need to rerun on
-    # a different GPU
-    Pattern(
-        "torch.megatron_verdict",
-        "orrect result (but possible",
-        r"(?P<kind>Correct) result \(but possible Application error\)",
-        nature="symptom",
-        refine=_verdict,
-        adds=("verdict", "rank", "node", "device", "iteration"),
-    ),
-    Pattern(
-        "torch.megatron_verdict",
-        "unexpected result is reproducible within",
-        r"First rerun: unexpected result is (?P<kind>reproducible) within the tolerance",
-        nature="symptom",
-        refine=_verdict,
-        adds=("verdict", "rank", "node", "device", "iteration"),
+    # ... First rerun: unexpected result is reproducible within the tolerance (nan = nan). ...
+    *(
+        Pattern(
+            "torch.megatron_verdict",
+            words,
+            re.escape(words),
+            nature="symptom",
+            fields={"verdict": verdict},
+            refine=_where,
+            adds=("rank", "node", "device", "iteration"),
+        )
+        for words, verdict in (
+            ("Possible transient error!", "transient"),
+            ("Possible persistent error!", "persistent"),
+            ("orrect result (but possible Application error", "application"),
+            ("unexpected result is reproducible within the tolerance", "reproducible"),
+        )
     ),
 )

@@ -222,7 +222,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     # RuntimeError: unable to write to file </torch_1234_567_8>: No space left on device (28)
     # RuntimeError: unable to allocate shared memory(shm) for file </torch_2121_1_0>: Resource temporarily
-    # unavailable (11) RuntimeError: unable to mmap 512 bytes from file </torch_17_2>: Cannot allocate
+    # unavailable (11)
+    # RuntimeError: unable to mmap 512 bytes from file </torch_17_2>: Cannot allocate
     # memory (12)
     Pattern(
         "torch.shm_no_space",
@@ -232,7 +233,6 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?: file)? <(?P<name>/torch_[^>\s]+)>(?: to the right size| in read-write mode)?: "
         r"(?P<error>[^(\n]{1,80}?) ?\((?P<errno>\d+)\)",
         nature="symptom",
-        fields={"suggests": "shm-limit"},
         refine=_shm,
         adds=("cause",),
     ),

@@ -40,6 +40,13 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_exception_line,
         adds=("nature_of", "suggests"),
     ),
+    # KeyboardInterrupt   (Ctrl-C, or a launcher's SIGINT)
+    Pattern(
+        "py.interrupted",
+        "KeyboardInterrupt",
+        r"^KeyboardInterrupt(?::|\s*$)",
+        nature="consequence",
+    ),
     # PyTorch version: 2.9.1+cu128   (torch.utils.collect_env, vLLM)
     Pattern(
         "torch.version",

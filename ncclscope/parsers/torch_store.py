@@ -26,7 +26,6 @@ def _unique_id(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     if line.env.rank is None:
         fields["rank"] = int(m["pg_rank"])
         fields["rank_certain"] = False
-    fields["peer_rank"] = int(m["peer_rank"] or 0)
     return fields
 
 
@@ -256,7 +255,8 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_lookup,
     ),
     # [c10d] sendBytes failed on SocketImpl(fd=67, addr=[node-b]:36214, remote=[node-a]:43145): Broken pipe
-    # (2.4 on) [c10d] recvValue failed on SocketImpl(fd=6, addr=[::ffff:10.0.0.2]:37468, remote=[...]:6006):
+    # (2.4 on)
+    # [c10d] recvValue failed on SocketImpl(fd=6, addr=[::ffff:10.0.0.2]:37468, remote=[...]:6006):
     # failed to recv, got 0 bytes
     Pattern(
         "torch.store_closed",
@@ -315,14 +315,20 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     # Failed to set dump signal in tcpstore. Error: Broken pipe   (2.3 and later)
     # Failed to get exception dump flag from the global store.   Failed to get timeout rank ID from TCPStore.
-    Pattern(
-        "torch.store_closed",
-        "Failed to ",
-        r"Failed to (?P<call>set dump signal in tcpstore|get exception dump flag from the global store|"
-        r"get timeout rank ID from (?:the global store|TCPStore))(?:\. ?Error: (?P<error>.{1,120}))?",
-        nature="consequence",
-        refine=tag_of,
-        adds=ADDED,
+    *(
+        Pattern(
+            "torch.store_closed",
+            words,
+            rf"Failed to (?P<call>{words})(?:.{{0,40}}?Error: (?P<error>.{{1,120}}))?",
+            nature="consequence",
+            refine=tag_of,
+            adds=ADDED,
+        )
+        for words in (
+            "set dump signal in tcpstore",
+            "get exception dump flag from the global store",
+            "get timeout rank ID from",
+        )
     ),
     # RuntimeError: Ping failed, invalid value returned from server. Expected: 1234, Got: 0   (2.4 and later)
     Pattern(

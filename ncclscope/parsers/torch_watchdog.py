@@ -60,7 +60,8 @@ PATTERNS: tuple[Pattern, ...] = (
     # [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE,
     # NumelIn=9801523, NumelOut=9801523, Timeout(ms)=600000) ran for 600020 milliseconds before timing out.
     # (2.1 to 2.14) ... WorkNCCL(OpType=ALLREDUCE, TensorShape=[1, 4], Timeout(ms)=1800000) ran for ...
-    # (1.13; 2.0 with SeqNum) ... WorkNCCL(SeqNum=3691402, OpType=REDUCE, Timeout(ms)=1800000) ran for ...
+    # (1.13; 2.0 with SeqNum)
+    # ... WorkNCCL(SeqNum=3691402, OpType=REDUCE, Timeout(ms)=1800000) ran for ...
     # (2.0)
     Pattern(
         "torch.watchdog_timeout",
@@ -96,7 +97,8 @@ PATTERNS: tuple[Pattern, ...] = (
     # [PG ID 0 PG GUID 0(default_pg) Rank 1] Exception (either an error or timeout) detected by watchdog at
     # work: 808, last enqueued NCCL work: 811, last completed NCCL work: 807.   (2.3 to 2.5)
     # [PG 1 Rank 6] Timeout at NCCL work: 7753, last enqueued NCCL work: 7755, last completed NCCL work:
-    # 7752.   (2.3) Received a dump signal ... Last enqueued NCCL work: 18, last completed NCCL work:
+    # 7752.   (2.3)
+    # Received a dump signal ... Last enqueued NCCL work: 18, last completed NCCL work:
     # 16.This is most   (2.4 and later)
     Pattern(
         "torch.watchdog_progress",
@@ -120,7 +122,8 @@ PATTERNS: tuple[Pattern, ...] = (
         since="2.6",
     ),
     # Received a dump signal due to a collective timeout from  rank 2 and we will try our best to dump
-    # (2.5 and later) Received a dump signal due to a collective timeout from this local rank and we will
+    # (2.5 and later)
+    # Received a dump signal due to a collective timeout from this local rank and we will
     # try our best   (2.5 and later)
     Pattern(
         "torch.dump_signal",
@@ -153,7 +156,8 @@ PATTERNS: tuple[Pattern, ...] = (
         until="2.4",
     ),
     # ProcessGroupNCCL's watchdog detected a dump signal from rank 7 and notified the current rank.   (2.3,
-    # 2.4) ProcessGroupNCCL's watchdog detected an exception from the local rank.
+    # 2.4)
+    # ProcessGroupNCCL's watchdog detected an exception from the local rank.
     Pattern(
         "torch.dump_signal",
         "ProcessGroupNCCL's watchdog detected a",
@@ -194,7 +198,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.first_pg_to_signal",
         "First PG on this rank",
-        r"First PG on this rank (?:to signal dumping|(?:that )?detect(?:ing|ed) (no heartbeat|the dump signal))",
+        r"First PG on this rank (?:to signal dumping|(?:that )?detect(?:ing|ed) "
+        r"(no heartbeat|the dump signal))",
         nature="symptom",
         refine=_first,
         adds=(*ADDED, "reason"),
