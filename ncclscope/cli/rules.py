@@ -85,3 +85,101 @@ def test(
             passed += 1
     typer.echo(f"{passed} passed, {failed} failed")
     raise typer.Exit(1 if failed else 0)
+
+
+@app.command("lint")
+def lint_rules(
+    directory: Annotated[Path | None, typer.Option("--rules", help="Check the rules of this directory.")] = None,
+) -> None:
+    """Check every rule: errors make it unusable, issues make it poor."""
+    from ncclscope.engine.lint import lint
+    from ncclscope.engine.pack import shipped_rules
+    from ncclscope.engine.rule import RuleError, load_rule, rule_files
+    from ncclscope.kinds import kinds
+
+    root = directory or shipped_rules()
+    rules, errors = [], 0
+    for path in rule_files(root):
+        try:
+            rules.append(load_rule(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()))
+        except RuleError as error:
+            errors += 1
+            typer.echo(f"error {error}")
+    problems = lint(rules, kinds())
+    for problem in problems:
+        typer.echo(f"{problem.level} {problem.rule}: {problem.text}")
+    errors += sum(p.level == "error" for p in problems)
+    issues = sum(p.level == "issue" for p in problems)
+    typer.echo(f"{len(rules)} rules, {errors} errors, {issues} issues")
+    raise typer.Exit(1 if errors else 0)
+
+
+_SKELETON = """schema: 1
+id: {id}
+name: {name}
+title: "What happened, on rank {{ranks|?}}"
+role: root
+category: other
+since: "{version}"
+summary: What was seen.
+cause: What it most likely means.
+not_proof_of: what it must not be read as
+signals:
+  seen: {{line: 'the stable part of the line', has: "the stable part of the line"}}
+when:
+  all: [seen]
+blame: seen
+confidence: {{base: likely}}
+explains: [symptoms]
+next:
+  - do: "The cheapest check that confirms it"
+    run: "dmesg -T | tail -n 50"
+    where: "host {{host}}"
+    effect: read_only
+fix: "What puts it right."
+refs:
+  - {{title: "Where this is known from", url: "https://example.org/"}}
+tests:
+  - name: a real excerpt in which it must fire
+    given:
+      job.log: |
+        paste the lines here
+    expect: {{confidence: likely, first: true}}
+  - name: the nearest neighbour, which must stay silent
+    given:
+      job.log: |
+        paste a line that a colleague would object with
+    expect: {{silent: true}}
+  - name: a healthy line of the same program
+    given:
+      job.log: |
+        paste a healthy line
+    expect: {{silent: true}}
+"""
+
+
+@app.command()
+def new(
+    rule_id: Annotated[str, typer.Argument(metavar="ID", help="NS and four digits, not used before.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A slug such as stuck-proxy.")],
+    directory: Annotated[Path, typer.Option("--in", help="Where to write it.")] = Path("rules"),
+) -> None:
+    """Write a skeleton with tests that fail until the rule is filled in."""
+    import re
+
+    from ncclscope import __version__
+    from ncclscope.engine.pack import load_pack
+
+    if not re.fullmatch(r"NS\d{4}", rule_id):
+        die(f"{rule_id!r}: an id is NS and four digits, for example NS2111")
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        die(f"{name!r}: a name is a slug such as stuck-proxy")
+    taken = load_pack().get(rule_id) or load_pack().get(name)
+    if taken is not None:
+        die(f"{rule_id} {name}: taken by {taken.path}; ids and names are never reused")
+    path = directory / f"{rule_id}-{name}.yml"
+    if path.exists():
+        die(f"{path} exists")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_SKELETON.format(id=rule_id, name=name, version=__version__), encoding="utf-8")
+    typer.echo(f"wrote {path}: fill it in, then `ncclscope rules test {rule_id} --rules {directory}` and `ncclscope rules lint`")

@@ -248,11 +248,16 @@ def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
     return re.sub(r"[ \t]{2,}", " ", _HOLE.sub(put, template)).strip(), unfilled
 
 
+_ASKED = re.compile(r"<([a-z][a-z ]*)>")
+
+
 def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:
     do, _ = _fill(spec.do, values)
     command, unfilled = _fill(spec.run, {name: shell_word(value) for name, value in values.items()})
     where, more = _fill(spec.where, values)
-    return NextCheck(do, command, where, spec.effect, sorted({*unfilled, *more}))
+    # What a log can never show, such as the job's own command, stands in the rule as <your command>.
+    asked = _ASKED.findall(spec.run)
+    return NextCheck(do, command, where, spec.effect, sorted({*unfilled, *more, *asked}))
 
 
 def shell_word(value: str) -> str:

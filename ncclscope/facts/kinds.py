@@ -15,15 +15,41 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "init.silent": (
         "processes printed their NCCL banner and nothing more of init, to a known end",
-        ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "eager", "shape"),
+        ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "shape", "still"),
     ),
     "comm.stuck": (
         "a communicator that did not complete: shape is ranks_missing, all_started or some_completed",
-        ("comm", "nranks", "started", "missing", "completed", "shape", "missing_spoke", "bootstrap_done"),
+        (
+            "comm",
+            "nranks",
+            "started",
+            "missing",
+            "completed",
+            "shape",
+            "missing_spoke",
+            "bootstrap_done",
+            "known_end",
+            "silent_s",
+            "world",
+        ),
     ),
     "collective.diverged": (
         "ranks disagree about a collective: how is op, size, fewer or silent",
-        ("how", "group", "seq", "op", "other_op", "numel", "other_numel", "behind", "ahead", "size", "tie"),
+        (
+            "how",
+            "group",
+            "seq",
+            "op",
+            "other_op",
+            "numel",
+            "other_numel",
+            "behind",
+            "ahead",
+            "last_enqueued",
+            "others_enqueued",
+            "size",
+            "tie",
+        ),
     ),
     "collective.equal": (
         "every rank waits in the same collective; no culprit is visible",
@@ -31,7 +57,7 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "rank.died": (
         "a process ended by a signal, a crash or quietly: how is a signal name, quiet or exit",
-        ("how", "signal", "exit_code", "shown_by"),
+        ("how", "signal", "exit_code", "shown_by", "frame"),
     ),
     "arch.gap": (
         "the NCCL in the log has no native code for the GPU in the log: verdict jit or none",

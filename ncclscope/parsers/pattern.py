@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
+from ncclscope.literal import bad_literal
 from ncclscope.model import Event, Line, Value
 
 __all__ = ["INT_FIELDS", "MAX_BLOCK_LINES", "Block", "Collector", "Pattern", "bad_literal", "match", "parse_pid"]
@@ -30,8 +31,6 @@ INT_FIELDS = frozenset(
     signal xid sxid prev_xid count size bytes attempt peer peer_rank local_rank_peer channel step pg_id status
     vendor_err got expected driver_version uptime_s line retcode""".split()
 )
-
-_ESCAPED_BY_JSON = frozenset('"\\<>&')
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +141,3 @@ def _int(text: str) -> int | None:
 def parse_pid(text: str | None) -> int | None:
     """A process id from kernel or launcher text, None for `<unknown>` and the like."""
     return int(text) if text and text.isdigit() else None
-
-
-def bad_literal(literal: str) -> str | None:
-    """Why `literal` cannot be searched for in wrapped text, or None when it can."""
-    if len(literal) < 4:
-        return "a literal needs at least 4 characters"
-    if not literal.isascii() or not literal.isprintable():
-        return "a literal must be printable ASCII"
-    if _ESCAPED_BY_JSON & set(literal):
-        return "a literal must not hold characters that JSON escapes (double quote, backslash, < > &)"
-    return None

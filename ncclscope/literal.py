@@ -1,0 +1,18 @@
+"""What a literal that the gate searches for may look like."""
+
+from __future__ import annotations
+
+__all__ = ["bad_literal"]
+
+_ESCAPED_BY_JSON = frozenset('"\\<>&')
+
+
+def bad_literal(literal: str) -> str | None:
+    """Why `literal` cannot be searched for in wrapped text, or None when it can."""
+    if len(literal) < 4:
+        return "a literal needs at least 4 characters"
+    if not literal.isascii() or not literal.isprintable():
+        return "a literal must be printable ASCII"
+    if _ESCAPED_BY_JSON & set(literal):
+        return "a literal must not hold characters that JSON escapes (double quote, backslash, < > &)"
+    return None
