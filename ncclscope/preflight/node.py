@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import ipaddress
 import os
 import resource
 import socket
@@ -173,14 +174,22 @@ class Node:
             return str(error)
         return "open"
 
+    def ipv6(self) -> dict[str, list[str]]:
+        """IPv6 addresses by interface."""
+        found: dict[str, list[str]] = {}
+        # "fd000000000000000000000000000007 02 40 00 80     eth0": address, index, prefix, scope, flags, name
+        for line in (self.read("/proc/net/if_inet6") or "").splitlines():
+            fields = line.split()
+            if len(fields) == 6 and len(fields[0]) == 32:
+                address = str(ipaddress.IPv6Address(int(fields[0], 16)))
+                found.setdefault(fields[5], []).append(address)
+        return found
+
     def local_addresses(self) -> set[str]:
-        """Addresses of this host's interfaces, as far as the kernel's tables show them."""
+        """Addresses of this host's interfaces."""
         names = self.names("/sys/class/net")
         addresses = {address for name in names if (address := self.ipv4(name)) is not None}
-        for line in (self.read("/proc/net/if_inet6") or "").splitlines():
-            digits = line.split()[0]
-            addresses.add(socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits)))
-        return addresses
+        return addresses.union(*self.ipv6().values())
 
     def python_paths(self) -> list[str]:
         """Directories where this Python looks for packages."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from ncclscope.preflight.library import version_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ncclscope.preflight.node import Node
 
@@ -170,6 +170,11 @@ def integer(value: str) -> int:
         digits = re.match(r"[0-7]*", digits).group() or "0"  # type: ignore[union-attr]
     number = int(digits, base)
     return -number if match.group(1) == "-" else number
+
+
+def is_on(settings: Mapping[str, Setting], name: str) -> bool:
+    """Whether NCCL reads 1 for a switch."""
+    return name in settings and integer(settings[name].value) == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,5 +158,10 @@ def test_a_recovery_action_back_to_none_clears_that_gpu_alone(
     assert "0000:4c:00" in result.detail
 
 
+def test_an_xid_of_a_gpu_that_is_not_here_only_warns(node: FakeNode, put: Callable[..., None]) -> None:
+    put("/dev/kmsg", xid(NOW - 60, 79, "GPU has fallen off the bus.", "0000:db:00"))
+    assert kernel_log.xid(node).status == "warn"
+
+
 def test_a_kernel_log_that_may_not_be_read_is_not_checked(bare: FakeNode) -> None:
     assert kernel_log.xid(bare).status == "not_checked"

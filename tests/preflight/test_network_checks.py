@@ -41,6 +41,13 @@ def test_the_default_choice_leaves_out_loopback_and_docker(node: FakeNode) -> No
     assert result.detail.startswith("eth0 (10.0.0.7)")
 
 
+def test_an_interface_with_ipv6_only_counts(node: FakeNode, put: Callable[..., None]) -> None:
+    """A pod of a cluster without IPv4."""
+    node.addresses = {"lo": "127.0.0.1"}
+    put("/proc/net/if_inet6", "fd000000000000000000000000000007 02 40 00 80     eth0\nbroken line\n")
+    assert network.interface(node).detail.startswith("eth0 (fd00::7)")
+
+
 def test_infiniband_interfaces_come_first(node: FakeNode, put: Callable[..., None]) -> None:
     put("/sys/class/net/ib0/flags", "0x1003")
     put("/sys/class/net/ib0/ifindex", "9")
@@ -171,7 +178,8 @@ PORT = "/sys/class/infiniband/mlx5_1/ports/1"
         ({f"{PORT}/link_layer": "Ethernet"}, {}, "warn", "ib-config"),
         ({}, {"NCCL_IB_HCA": "mlx4"}, "fail", "ib-config"),
         ({}, {"NCCL_IB_DISABLE": "1"}, "warn", "ib-config"),
-        ({"/dev/infiniband": None}, {}, "fail", "ib-config"),
+        ({"/dev/infiniband": None}, {}, "warn", "ib-config"),  # often meant so
+        ({"/dev/infiniband": None}, {"NCCL_IB_HCA": "mlx5"}, "fail", "ib-config"),
     ],
 )
 def test_ports_that_nccl_would_use_are_judged(

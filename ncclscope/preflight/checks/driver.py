@@ -58,7 +58,7 @@ def driver_library(node: Node) -> DriverLibrary | None:
     """The libcuda that a program would load: LD_LIBRARY_PATH, then the loader's own directories."""
     for directory in (*_search_path(node), *_LIBRARY_PLACES):
         target = node.link_target(f"{directory}/libcuda.so.1")
-        candidates = [target.rsplit("/", 1)[-1]] if target else node.names(directory)
+        candidates = [(target or "").rsplit("/", 1)[-1], *node.names(directory)]
         for name in candidates:
             match = re.fullmatch(r"libcuda\.so\.(\d{3}(?:\.\d+)+)", name)
             if match:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ncclscope.preflight.model import CheckResult, Evidence, NextStep, Status, Subject
+from ncclscope.preflight.model import CheckResult, Evidence, NextStep, Subject
 
 if TYPE_CHECKING:
     from ncclscope.preflight.node import Node
@@ -51,7 +51,10 @@ class _Event:
 
 
 def xid(node: Node) -> CheckResult:
-    """Hardware Xids since boot, at most a day old. A recovery action that went back to None clears a GPU."""
+    """Hardware Xids of the last day. A recovery action that went back to None clears a GPU.
+
+    Those of GPUs that are not visible here, another container's for instance, only warn.
+    """
     log = node.kernel_log()
     read = NextStep("Read the Xids on the host.", "dmesg -T | grep -E 'NVRM: Xid'", "read_only")
     if isinstance(log, OSError):
@@ -75,16 +78,13 @@ def xid(node: Node) -> CheckResult:
     events = [event for group in standing.values() for event in group]
     if not events:
         return XID.passed("The kernel log holds no Xid of the hardware from the last day.")
-    worst = max(events, key=lambda event: (_rank(event), event.seconds))
-    status: Status = "fail" if _rank(worst) else "warn"
+    here = [gpu.pci for gpu in node.gpus().gpus]
+    worst = max(events, key=lambda event: (_unfit(event, here), event.seconds))
+    unfit = _unfit(worst, here)
     category = _UNFIT.get(worst.number) or _WORTH_A_LOOK.get(worst.number) or XID.category
-    shown = "; ".join(str(event) for event in events[-3:])
-    say = XID.failed if status == "fail" else XID.warned
-    advice = (
-        "Drain the node and reset the GPU."
-        if status == "fail"
-        else "Look whether it repeats before a long job."
-    )
+    shown = "; ".join(dict.fromkeys(map(str, (worst, *events[-2:]))))
+    say = XID.failed if unfit else XID.warned
+    advice = "Drain the node and reset the GPU." if unfit else "Look whether it repeats."
     explain = NextStep("See what the Xid means.", f"ncclscope explain xid {worst.number}", "read_only")
     return say(
         f"{len(events)} in the last day: {shown}. {advice}",
@@ -94,5 +94,7 @@ def xid(node: Node) -> CheckResult:
     )
 
 
-def _rank(event: _Event) -> int:
-    return 1 if event.number in _UNFIT or event.number == 154 else 0
+def _unfit(event: _Event, here: list[str]) -> bool:
+    """Whether an event makes one of these GPUs unfit; with no GPU visible any GPU's does."""
+    mine = not here or any(address.startswith(event.address) for address in here)
+    return mine and (event.number in _UNFIT or event.number == 154)

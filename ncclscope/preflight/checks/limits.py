@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ncclscope.preflight.checks.rdma import active_ports
 from ncclscope.preflight.model import CheckResult, Evidence, NextStep, Subject
-from ncclscope.preflight.settings import integer, nccl_settings
+from ncclscope.preflight.settings import is_on, nccl_settings
 
 if TYPE_CHECKING:
     from ncclscope.preflight.node import Node
@@ -57,11 +57,7 @@ def shared_memory(node: Node) -> CheckResult:
     evidence = Evidence(_SHM_PATH, f"{size(total)}, {size(free)} free")
     fix = "Set --shm-size (Docker) or mount a memory-backed emptyDir at /dev/shm (Kubernetes)."
     several = len(node.gpus().gpus) > 1
-    forced = (
-        integer(nccl_settings(node)["NCCL_P2P_DISABLE"].value) == 1
-        if _has(node, "NCCL_P2P_DISABLE")
-        else False
-    )
+    forced = is_on(nccl_settings(node), "NCCL_P2P_DISABLE")
     if several and (free < _SHM_FULL or (forced and total <= _SHM_DEFAULT)):
         why = " With NCCL_P2P_DISABLE=1 all traffic between the GPUs goes through it." if forced else ""
         return SHM.failed(f"Only {size(free)} of {size(total)} is free.{why} {fix}", step, evidence)
@@ -80,10 +76,6 @@ def shared_memory(node: Node) -> CheckResult:
             evidence,
         )
     return SHM.passed(f"{size(total)}, {size(free)} free.", evidence)
-
-
-def _has(node: Node, name: str) -> bool:
-    return name in nccl_settings(node)
 
 
 def memlock(node: Node) -> CheckResult:

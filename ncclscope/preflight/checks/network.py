@@ -22,18 +22,22 @@ _LIST = NextStep("List interfaces and addresses.", "ip -brief address", "read_on
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A network interface that is up and has an IPv4 address."""
+    """A network interface that is up and one of its addresses."""
 
     name: str
     address: str
 
 
 def interfaces(node: Node) -> list[Interface]:
-    """Interfaces that are up with an IPv4 address, in the order in which getifaddrs lists them to NCCL."""
+    """Interfaces that are up with an address, in the order in which getifaddrs lists them to NCCL.
+
+    An interface is shown with its IPv4 address, else with its first IPv6 address.
+    """
     found: list[tuple[int, Interface]] = []
+    longer = node.ipv6()
     for name in node.names("/sys/class/net"):
         flags = node.read(f"/sys/class/net/{name}/flags") or "0x0"
-        address = node.ipv4(name)
+        address = node.ipv4(name) or next(iter(longer.get(name, ())), None)
         if address is not None and int(flags, 16) & 1:
             found.append((int(node.read(f"/sys/class/net/{name}/ifindex") or 0), Interface(name, address)))
     return [interface for _, interface in sorted(found, key=lambda entry: (entry[0], entry[1].name))]
@@ -81,10 +85,8 @@ def interface(node: Node) -> CheckResult:
         return INTERFACE.not_checked("/sys/class/net is not there: interfaces cannot be listed")
     found = interfaces(node)
     taken, why = chosen(node, found)
-    have = ", ".join(f"{item.name} {item.address}" for item in found) or "none with an IPv4 address"
+    have = ", ".join(f"{item.name} {item.address}" for item in found) or "none with an address"
     evidence = (Evidence("interfaces", have), Evidence("choice", why))
-    if nccl_settings(node).get("NCCL_SOCKET_FAMILY") and not found:
-        return INTERFACE.not_checked("only IPv6 addresses are here; this check reads IPv4", None, *evidence)
     if not taken:
         return INTERFACE.failed(
             f"{why}: none matches. Here are: {have}. NCCL ends with 'no socket interface found'.",

@@ -12,6 +12,7 @@ from ncclscope.preflight.settings import (
     Setting,
     integer,
     is_bystander,
+    is_on,
     known_variables,
     nccl_settings,
     nearest,
@@ -123,7 +124,7 @@ def _contradictions(settings: Mapping[str, Setting], node: Node) -> list[str]:
     if plugin is not None and plugin.value.startswith("/") and not node.exists(plugin.value):
         found.append(f"NCCL_NET_PLUGIN names {plugin.value}, which is not here")
     if all(
-        _is_on(settings, name) for name in ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NET_DISABLE_INTRA")
+        is_on(settings, name) for name in ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NET_DISABLE_INTRA")
     ):
         found.append(
             "NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA leave no way between the GPUs of "
@@ -162,7 +163,7 @@ def _left_over(settings: Mapping[str, Setting]) -> list[str]:
         "NCCL_GDR_FLUSH_DISABLE": "can corrupt received data where the flush is needed",
         "NCCL_CHECK_POINTERS": "checks every buffer of every call and is slow",
     }
-    found = [f"{name}=1 {cost}" for name, cost in switches.items() if _is_on(settings, name)]
+    found = [f"{name}=1 {cost}" for name, cost in switches.items() if is_on(settings, name)]
     texts = {
         "NCCL_COMM_ID": "fixes one address for all communicators: two jobs with it disturb each other, and "
         "PyTorch "
@@ -179,10 +180,6 @@ def _left_over(settings: Mapping[str, Setting]) -> list[str]:
             "NCCL_COMM_BLOCKING=0 makes a program that expects blocking calls use communicators too early"
         )
     return found
-
-
-def _is_on(settings: Mapping[str, Setting], name: str) -> bool:
-    return name in settings and integer(settings[name].value) == 1
 
 
 _LEVELS = {"VERSION", "WARN", "INFO", "ABORT", "TRACE"}

@@ -30,7 +30,7 @@ spec:
     env:
     @ENVIRONMENT@
     resources:
-      limits: {nvidia.com/gpu: @gpus@}
+      limits: {nvidia.com/gpu: "@gpus@"}
     volumeMounts:
     @MOUNTS@
   volumes:
@@ -80,7 +80,7 @@ spec:
     env:
     @ENVIRONMENT@
     resources:
-      limits: {nvidia.com/gpu: @gpus@}
+      limits: {nvidia.com/gpu: "@gpus@"}
     volumeMounts:
     @MOUNTS@
   volumes:

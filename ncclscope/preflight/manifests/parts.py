@@ -92,7 +92,7 @@ INIT_CONTAINER = """\
   # An init container sees GPUs only if it asks for them itself. No more are set aside for that: Kubernetes
   # counts the larger of the init containers' and the containers' requests, and hands devices on.
   resources:
-    limits: {nvidia.com/gpu: @gpus@}
+    limits: {nvidia.com/gpu: "@gpus@"}
   volumeMounts:
   @MOUNTS@
 """

@@ -59,7 +59,7 @@ spec:
           env:
           @ENVIRONMENT@
           resources:
-            limits: {nvidia.com/gpu: @gpus@}
+            limits: {nvidia.com/gpu: "@gpus@"}
           volumeMounts:
           @MOUNTS@
         volumes:
