@@ -20,7 +20,7 @@ _STORAGE: Mapping[str, Value] = {"suggests": "storage-hang"}
 
 def _removable(m: re.Match[str], line: Line) -> Mapping[str, Value]:  # noqa: ARG001
     """Errors of empty CD drives, floppies and loop devices say nothing about a job's files."""
-    if m["device"].startswith(("sr", "fd", "loop")):
+    if m["disk"].startswith(("sr", "fd", "loop")):
         return {"nature": "noise"}
     return {"nature": "cause", "cause": "storage-hang"}
 
@@ -177,7 +177,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.nvme_timeout",
         "nvme nvme",
-        r"nvme (?P<device>nvme\d+): I/O .{0,60}?QID \d+ timeout, (?P<action>\w+)",
+        r"nvme (?P<disk>nvme\d+): I/O .{0,60}?QID \d+ timeout, (?P<action>\w+)",
         nature="symptom",
         fields=_STORAGE,
     ),
@@ -185,7 +185,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.nvme_down",
         "nvme nvme",
-        r"nvme (?P<device>nvme\d+): (?:controller is down; will reset|Disabling device after reset failure"
+        r"nvme (?P<disk>nvme\d+): (?:controller is down; will reset|Disabling device after reset failure"
         r"|Device not ready; aborting reset)",
         nature="cause",
         cause="storage-hang",
@@ -195,7 +195,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.disk_error",
         " error, dev ",
-        r"(?:I/O|critical (?:medium|target|nexus)) error, dev (?P<device>[\w-]+), sector",
+        r"(?:I/O|critical (?:medium|target|nexus)) error, dev (?P<disk>[\w-]+), sector",
         nature="symptom",
         refine=_removable,
     ),
@@ -203,7 +203,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.buffer_error",
         "Buffer I/O error on dev",
-        r"Buffer I/O error on dev (?P<device>[^,]+), logical block",
+        r"Buffer I/O error on dev (?P<disk>[^,]+), logical block",
         nature="symptom",
         fields=_STORAGE,
     ),
@@ -211,7 +211,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.fs_readonly",
         "emounting filesystem read-only",
-        r"EXT4-fs (?:error )?\((?:device )?(?P<device>[^)]+)\): .{0,80}?[Rr]emounting filesystem read-only",
+        r"EXT4-fs (?:error )?\((?:device )?(?P<disk>[^)]+)\): .{0,80}?[Rr]emounting filesystem read-only",
         nature="symptom",
         fields=_STORAGE,
     ),
@@ -220,7 +220,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.fs_shutdown",
         "XFS (",
-        r"XFS \((?P<device>[^)]+)\): .{0,80}?(?:[Ff]ilesystem has been shut down|Corruption of in-memory"
+        r"XFS \((?P<disk>[^)]+)\): .{0,80}?(?:[Ff]ilesystem has been shut down|Corruption of in-memory"
         r" data|log I/O error)",
         nature="symptom",
         fields=_STORAGE,
@@ -230,7 +230,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.fs_full",
         "Delayed block allocation failed",
-        r"EXT4-fs \((?P<device>[^)]+)\): Delayed block allocation failed .{0,100}with error 28",
+        r"EXT4-fs \((?P<disk>[^)]+)\): Delayed block allocation failed .{0,100}with error 28",
         nature="cause",
         cause="disk-full",
     ),

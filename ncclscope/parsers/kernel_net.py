@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncclscope.parsers.kernel_pcie import PCI, device_of
+from ncclscope.parsers.kernel_pcie import PCI, pci_of
 from ncclscope.parsers.pattern import Pattern
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ def _link(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     """State in lower case; only a link that goes down is a symptom, its return is the end of a flap."""
     state = m["state"].lower()
     down = state == "down"
-    fields: dict[str, Value] = {**device_of(m, line), "state": state, "nature": "symptom" if down else "info"}
+    fields: dict[str, Value] = {**pci_of(m, line), "state": state, "nature": "symptom" if down else "info"}
     if down:
         fields["suggests"] = "ib-link"
     return fields
 
 
 def _module_event(m: re.Match[str], line: Line) -> Mapping[str, Value]:
-    fields: dict[str, Value] = dict(device_of(m, line))
+    fields: dict[str, Value] = dict(pci_of(m, line))
     if m["event"] == "Cable error":
         fields |= {"nature": "cause", "cause": "ib-link"}
     elif m["event"] == "Cable unplugged":
@@ -41,11 +41,11 @@ def _command(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     fields: dict[str, Value] = (
         {"nature": "noise"} if m["command"] == "ACCESS_REG" else {"suggests": "ib-link"}
     )
-    return {**device_of(m, line), **fields}
+    return {**pci_of(m, line), **fields}
 
 
-_MLX5 = rf"mlx5_core (?P<device>{PCI})"
-_EFA = rf"(?:efa (?P<device>{PCI})|infiniband (?P<ib_device>(?:rdmap|efa_)\S*)): "
+_MLX5 = rf"mlx5_core (?P<pci>{PCI})"
+_EFA = rf"(?:efa (?P<pci>{PCI})|infiniband (?P<ib_device>(?:rdmap|efa_)\S*)): "
 _COMMAND = r"(?<![A-Z0-9_])(?P<command>[A-Z0-9_]{2,40})\(0x[0-9a-fA-F]+\)"
 _IB_LINK: Mapping[str, Value] = {"suggests": "ib-link"}
 _EFA_HINT: Mapping[str, Value] = {"suggests": "efa-plugin"}
@@ -64,7 +64,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.ib_port",
         ": Port: ",
-        rf"(?P<driver>[\w.-]{{1,32}}) (?P<device>{PCI}) (?P<ib_device>\S+): Port: (?P<port>\d+) Link "
+        rf"(?P<driver>[\w.-]{{1,32}}) (?P<pci>{PCI}) (?P<ib_device>\S+): Port: (?P<port>\d+) Link "
         r"(?P<state>DOWN|INIT|ARMED|ACTIVE_DEFER|ACTIVE|NOP)",
         nature="symptom",
         refine=_link,
@@ -89,7 +89,7 @@ PATTERNS: tuple[Pattern, ...] = (
         rf"{_MLX5}: .{{0,60}}High temperature on sensors",
         nature="symptom",
         fields=_IB_LINK,
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the
     # PCIe slot (27W).
@@ -98,7 +98,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Detected insufficient power on the PCIe slot",
         rf"{_MLX5}: .{{0,60}}Detected insufficient power on the PCIe slot \((?P<watts>\d+)W\)",
         nature="noise",
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:d2:00.0: poll_health:825:(pid 0): device's health compromised - reached miss count
     Pattern(
@@ -107,7 +107,7 @@ PATTERNS: tuple[Pattern, ...] = (
         rf"{_MLX5}: .{{0,60}}(?P<text>device's health compromised)",
         nature="cause",
         cause="ib-link",
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:73:00.0: print_health_info:423:(pid 0): Health issue observed, firmware internal
     # error, severity(3)
@@ -119,7 +119,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?P<severity>\w+)",
         nature="symptom",
         fields=_IB_LINK,
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:d2:00.0: print_health_info:432:(pid 0): synd 0x1: firmware internal error
     Pattern(
@@ -128,7 +128,7 @@ PATTERNS: tuple[Pattern, ...] = (
         rf"{_MLX5}: .{{0,60}}synd (?P<syndrome>0x[0-9a-fA-F]+): (?P<text>[^\n]+)",
         nature="symptom",
         fields=_IB_LINK,
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:d2:00.0: poll_health:831:(pid 0): Fatal error 1 detected
     Pattern(
@@ -138,7 +138,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"|FW is unable to respond to initialization segment reads)",
         nature="cause",
         cause="ib-link",
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:03:00.0: wait_func:1195:(pid 1967079): ENABLE_HCA(0x104) timeout. Will cause a
     # leak of a command
@@ -149,7 +149,7 @@ PATTERNS: tuple[Pattern, ...] = (
         rf"{_MLX5}: .{{0,80}}{_COMMAND}(?: Async,)? timeout\. Will cause a leak",
         nature="cause",
         cause="ib-link",
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:56:00.0: wait_func_handle_exec_timeout:1159:(pid 72061): cmd[0]:
     # ACCESS_REG(0x805) No done completion
@@ -159,7 +159,7 @@ PATTERNS: tuple[Pattern, ...] = (
         rf"{_MLX5}: .{{0,80}}{_COMMAND} No done completion",
         nature="symptom",
         fields=_IB_LINK,
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:d2:00.0: mlx5_cmd_out_err:838:(pid 1441871): ACCESS_REG(0x805) op_mod(0x1)
     # failed, status bad
@@ -188,10 +188,10 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.net_tx_timeout",
         "TX timeout",
-        rf"(?P<driver>mlx5_core|bnxt_en) (?P<device>{PCI}) (?P<iface>\S+): TX timeout (?:detected|on queue)",
+        rf"(?P<driver>mlx5_core|bnxt_en) (?P<pci>{PCI}) (?P<iface>\S+): TX timeout (?:detected|on queue)",
         nature="symptom",
         fields=_IB_LINK,
-        refine=device_of,
+        refine=pci_of,
     ),
     # NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 0 timed out   (before 6.8)
     Pattern(
@@ -206,11 +206,11 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.net_tx_timeout",
         "NETDEV WATCHDOG: CPU:",
-        rf"(?P<driver>[\w.-]{{1,32}}) (?P<device>{PCI}) (?P<iface>\S+): NETDEV WATCHDOG: CPU: \d+:"
+        rf"(?P<driver>[\w.-]{{1,32}}) (?P<pci>{PCI}) (?P<iface>\S+): NETDEV WATCHDOG: CPU: \d+:"
         r" transmit queue",
         nature="symptom",
         fields=_IB_LINK,
-        refine=device_of,
+        refine=pci_of,
     ),
     # IPv6: ADDRCONF(NETDEV_CHANGE): ib0: link becomes ready
     Pattern(
@@ -231,7 +231,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.link_down",
         "NIC Link is ",
-        rf"(?P<driver>\w+) (?P<device>{PCI}) (?P<iface>\S+): NIC Link is (?P<state>Down|Up|up)",
+        rf"(?P<driver>\w+) (?P<pci>{PCI}) (?P<iface>\S+): NIC Link is (?P<state>Down|Up|up)",
         nature="symptom",
         refine=_link,
         adds=("suggests",),
@@ -246,7 +246,7 @@ PATTERNS: tuple[Pattern, ...] = (
         _EFA + r"The device didn't send any completion for admin cmd (?P<command>\w+)",
         nature="cause",
         cause="efa-plugin",
-        refine=device_of,
+        refine=pci_of,
     ),
     Pattern(
         "kernel.efa_timeout",
@@ -254,7 +254,7 @@ PATTERNS: tuple[Pattern, ...] = (
         _EFA + r"Wait for completion \(polling\) timeout",
         nature="cause",
         cause="efa-plugin",
-        refine=device_of,
+        refine=pci_of,
     ),
     # infiniband rdmap0s6: Admin queue is closed
     Pattern(
@@ -263,7 +263,7 @@ PATTERNS: tuple[Pattern, ...] = (
         _EFA + r"Admin queue is closed",
         nature="consequence",
         fields=_EFA_HINT,
-        refine=device_of,
+        refine=pci_of,
     ),
     # infiniband rdmap0s6: Failed to process command CREATE_QP (opcode 6) comp_status 1 err -22
     # (REG_MR -12: limits)
@@ -274,7 +274,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r" err (?P<error>-?\d+)",
         nature="symptom",
         fields=_EFA_HINT,
-        refine=device_of,
+        refine=pci_of,
     ),
     # efa 0000:00:06.0: Reset indication didn't turn on
     Pattern(
@@ -283,7 +283,7 @@ PATTERNS: tuple[Pattern, ...] = (
         _EFA + r"Reset indication didn't turn (?:on|off)",
         nature="cause",
         cause="efa-plugin",
-        refine=device_of,
+        refine=pci_of,
     ),
     # infiniband bnxt_re0: Failed to modify HW QP
     # infiniband irdma0: CQP timeout, requesting reset

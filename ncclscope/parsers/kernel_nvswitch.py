@@ -36,7 +36,7 @@ def _sxid(m: re.Match[str], line: Line) -> Mapping[str, Value]:  # noqa: ARG001
         fields["nature"] = "symptom" if m["sxid"] in _STALLS else "info"
     if fatal:
         fields |= {"nature": "cause", "cause": "nvlink-fabric"}
-    else:
+    elif fields.get("nature") != "info":
         fields["suggests"] = "nvlink-fabric"
     return fields
 

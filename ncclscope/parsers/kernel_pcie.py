@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ncclscope.model import Line, Value
 
-__all__ = ["PATTERNS", "PCI", "device_of", "pci_address"]
+__all__ = ["PATTERNS", "PCI", "pci_address", "pci_of"]
 
 _ADDRESS = r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-7]))?"
 
@@ -32,15 +32,15 @@ PCI = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 _DRIVER = r"(?<![\w.-])(?P<driver>[\w.-]{1,32}) "
 
 
-def device_of(m: re.Match[str], line: Line) -> Mapping[str, Value]:  # noqa: ARG001
-    """The group `device` in the one spelling of PCI addresses."""
-    address = pci_address(m["device"] or "")
-    return {"device": address} if address else {}
+def pci_of(m: re.Match[str], line: Line) -> Mapping[str, Value]:  # noqa: ARG001
+    """The group `pci` in the one spelling of PCI addresses."""
+    address = pci_address(m["pci"] or "")
+    return {"pci": address} if address else {}
 
 
 def _aer(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     severity = m["severity"].lower()
-    fields: dict[str, Value] = dict(device_of(m, line))
+    fields: dict[str, Value] = dict(pci_of(m, line))
     if severity.startswith("corr"):
         fields["severity"] = "corrected"
         # Corrected errors cost bandwidth at most; they are a lead when the same device then fails.
@@ -60,7 +60,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.aer",
         ": AER: ",
-        rf"{_DRIVER}(?P<device>{PCI}): AER: (?:Multiple )?{_SEVERITY} error (?:message )?received(?::"
+        rf"{_DRIVER}(?P<pci>{PCI}): AER: (?:Multiple )?{_SEVERITY} error (?:message )?received(?::"
         r"| from)? ?"
         r"(?P<source>[0-9a-fA-F:.]+|id=[0-9a-f]+)?",
         nature="symptom",
@@ -71,7 +71,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.aer",
         "PCIe Bus Error: severity=",
-        rf"{_DRIVER}(?P<device>{PCI}): (?:AER: )?PCIe Bus Error: severity={_SEVERITY}, type=(?P<layer>[^,]+)",
+        rf"{_DRIVER}(?P<pci>{PCI}): (?:AER: )?PCIe Bus Error: severity={_SEVERITY}, type=(?P<layer>[^,]+)",
         nature="symptom",
         refine=_aer,
         adds=("suggests",),
@@ -80,19 +80,19 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.aer_status",
         "error status/mask=",
-        rf"(?P<device>{PCI}):\s+device \[(?P<vendor_device>[0-9a-f]{{4}}:[0-9a-f]{{4}})\] error status/mask="
+        rf"(?P<pci>{PCI}):\s+device \[(?P<vendor_device>[0-9a-f]{{4}}:[0-9a-f]{{4}})\] error status/mask="
         r"(?P<register>[0-9a-f]{8})/[0-9a-f]{8}",
-        refine=device_of,
+        refine=pci_of,
     ),
     # nvidia 0000:03:00.0: AER: can't recover (no error_detected callback)
     # The NVIDIA driver has no AER recovery: an uncorrectable PCIe error on a GPU means that it is lost.
     Pattern(
         "kernel.aer_no_recovery",
         "(no error_detected callback)",
-        rf"{_DRIVER}(?P<device>{PCI}): AER: can't recover \(no error_detected callback\)",
+        rf"{_DRIVER}(?P<pci>{PCI}): AER: can't recover \(no error_detected callback\)",
         nature="consequence",
         refine=lambda m, line: {
-            **device_of(m, line),
+            **pci_of(m, line),
             **({"suggests": "gpu-fell-off-bus"} if m["driver"] == "nvidia" else {}),
         },
         adds=("suggests",),
@@ -101,9 +101,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.aer_recovery",
         "AER: device recovery",
-        rf"(?P<device>{PCI}): AER: device recovery (?P<result>failed|successful)",
+        rf"(?P<pci>{PCI}): AER: device recovery (?P<result>failed|successful)",
         nature="consequence",
-        refine=device_of,
+        refine=pci_of,
     ),
     # pcieport 0000:20:01.1: DPC: containment event, status:0x1f01 source:0x0000
     # pcieport 0000:20:01.1: DPC: containment event, status:0x0009: unmasked uncorrectable error
@@ -111,19 +111,19 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.pcie_containment",
         "DPC: containment event",
-        rf"(?P<device>{PCI}): DPC: containment event, status:(?P<register>0x[0-9a-f]+)",
+        rf"(?P<pci>{PCI}): DPC: containment event, status:(?P<register>0x[0-9a-f]+)",
         nature="symptom",
         fields={"suggests": "gpu-fell-off-bus"},
-        refine=device_of,
+        refine=pci_of,
     ),
     # pcieport 0000:20:01.1: pciehp: Slot(17): Link Down
     Pattern(
         "kernel.pcie_link_down",
         "pciehp: Slot(",
-        rf"(?P<device>{PCI}): pciehp: Slot\((?P<slot>[^)]+)\): (?P<state>Link Down|Card not present)",
+        rf"(?P<pci>{PCI}): pciehp: Slot\((?P<slot>[^)]+)\): (?P<state>Link Down|Card not present)",
         nature="symptom",
         fields={"suggests": "gpu-fell-off-bus"},
-        refine=device_of,
+        refine=pci_of,
     ),
     # pci 0000:3b:00.0: 63.012 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at
     # 0000:3a:00.0 (capable
@@ -131,13 +131,13 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.pcie_bandwidth",
         "available PCIe bandwidth, limited by",
-        rf"(?P<device>{PCI}): (?P<gbps>[\d.]+) Gb/s available PCIe bandwidth, limited by (?P<speed>[\d.]+)"
+        rf"(?P<pci>{PCI}): (?P<gbps>[\d.]+) Gb/s available PCIe bandwidth, limited by (?P<speed>[\d.]+)"
         r" GT/s PCIe "
         r"x(?P<width>\d+) link at (?P<at>[0-9a-fA-F:.]+)(?: \(capable of (?P<capable_gbps>[\d.]+) Gb/s"
         r" with [\d.]+ GT/s "
         r"PCIe x(?P<capable_width>\d+))?",
         nature="info",
-        refine=device_of,
+        refine=pci_of,
     ),
     # DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x3c0000000000 [fault reason 0x06]
     # PTE Read access is
@@ -146,22 +146,22 @@ PATTERNS: tuple[Pattern, ...] = (
         "kernel.iommu_fault",
         "DMAR: [",
         r"DMAR: \[(?:DMA )?(?P<operation>Read|Write)[^\]]{0,20}\] Request device"
-        r" \[(?P<device>[0-9a-fA-F:.]+)\].{0,40}?"
+        r" \[(?P<pci>[0-9a-fA-F:.]+)\].{0,40}?"
         r"fault addr (?:0x)?(?P<address>[0-9a-fA-F]+)",
         nature="symptom",
         fields={"suggests": "p2p-acs-iommu", "iommu": "DMAR"},
-        refine=device_of,
+        refine=pci_of,
     ),
     # mlx5_core 0000:41:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x002f address=0x24d08000
     # flags=0x0000]
     Pattern(
         "kernel.iommu_fault",
         "AMD-Vi: Event logged [IO_PAGE_FAULT",
-        rf"(?:(?P<driver>[\w.-]{{1,32}}) (?P<device>{PCI}): )?AMD-Vi: Event logged \[IO_PAGE_FAULT "
+        rf"(?:(?P<driver>[\w.-]{{1,32}}) (?P<pci>{PCI}): )?AMD-Vi: Event logged \[IO_PAGE_FAULT "
         r"(?:device=(?P<source>[0-9a-fA-F:.]+) )?domain=0x[0-9a-fA-F]+ address=(?P<address>0x[0-9a-fA-F]+)",
         nature="symptom",
         fields={"suggests": "p2p-acs-iommu", "iommu": "AMD-Vi"},
-        refine=device_of,
+        refine=pci_of,
     ),
     # AMD-Vi: Completion-Wait loop timed out
     Pattern(
@@ -186,16 +186,14 @@ PATTERNS: tuple[Pattern, ...] = (
         r"iommu: Default domain type: (?P<mode>Translated|Passthrough)",
     ),
     # pci 0000:00:1c.0: Intel PCH root port ACS workaround enabled
-    Pattern(
-        "kernel.acs", " ACS ", rf"pci (?P<device>{PCI}): (?P<text>[^\n]*\bACS\b[^\n]*)", refine=device_of
-    ),
+    Pattern("kernel.acs", " ACS ", rf"pci (?P<pci>{PCI}): (?P<text>[^\n]*\bACS\b[^\n]*)", refine=pci_of),
     # pcieport 0000:00:03.0:    [14] CmpltTO                (First)
     # RxErr, BadTLP, BadDLLP, Rollover, Timeout: link quality; SDES: surprise down; CmpltTO: device silent
     Pattern(
         "kernel.aer_bit",
         "(First)",
-        rf"(?P<device>{PCI}): +\[ ?(?P<bit>\d+)\] (?P<name>[A-Za-z]+) +\(First\)",
-        refine=device_of,
+        rf"(?P<pci>{PCI}): +\[ ?(?P<bit>\d+)\] (?P<name>[A-Za-z]+) +\(First\)",
+        refine=pci_of,
     ),
     # DMAR: DRHD: handling fault status reg 2   (header of the fault below it)
     Pattern(

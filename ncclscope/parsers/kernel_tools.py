@@ -42,7 +42,7 @@ def _memlock(m: re.Match[str], line: Line) -> Mapping[str, Value]:  # noqa: ARG0
 
 def _shm(m: re.Match[str], line: Line) -> Mapping[str, Value]:  # noqa: ARG001
     percent = int(m["percent"])
-    full_or_default = percent >= 95 or m["size"] in ("64M", "65536")
+    full_or_default = percent >= 95 or m["shm_size"] in ("64M", "65536")
     hint: dict[str, Value] = {"nature": "symptom", "suggests": "shm-limit"} if full_or_default else {}
     return {"percent": percent, **hint}
 
@@ -194,7 +194,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "tool.shm_size",
         "% /dev/shm",
-        r"(?P<device>\S+) +(?P<size>[\d.]+[KMGT]?) +(?P<used>[\d.]+[KMGT]?) +(?P<free>[\d.]+[KMGT]?) +"
+        r"(?P<filesystem>\S+) +(?P<shm_size>[\d.]+[KMGT]?) +(?P<used>[\d.]+[KMGT]?) +"
+        r"(?P<free>[\d.]+[KMGT]?) +"
         r"(?P<percent>\d+)% "
         r"/dev/shm(?!/)",
         refine=_shm,

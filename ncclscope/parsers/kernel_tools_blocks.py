@@ -107,7 +107,7 @@ class _IbPort:
 
     def __init__(self, line: Line, device: str) -> None:
         self._first = line
-        self._fields: dict[str, Value] = {"device": device}
+        self._fields: dict[str, Value] = {"ib_device": device}
         self._events: list[Event] = []
         self._seen = 1
 
@@ -146,7 +146,7 @@ class _IbPort:
                 Event("tool.ib_port", fields, line.env, line.ref, line.text, lines=self._seen)
             )
             self._seen = 0
-        self._fields = {"device": self._fields["device"]}
+        self._fields = {"ib_device": self._fields["ib_device"]}
 
     def close(self) -> list[Event]:
         self._flush()
@@ -155,7 +155,7 @@ class _IbPort:
 
 _ADAPTER = r"\bCA '[^']+'|\bhca_id:\s|^Infiniband device '"
 _PORT = r"^\s*[Pp]ort(?: |:\s*)(\d+):?\s*$"
-_TABBED = r"^\s*(?P<key>\w+):\s+(?P<value>.*)$"
+_TABBED = r"^\s*(?P<key>\w[\w ]*):\s+(?P<value>.*)$"
 _STATE = r"^\d+: |^PORT_| ?\(\d+\)$"
 
 
@@ -203,7 +203,7 @@ _SMI_FIELDS = (
     "recovery_action",
     "suggests",
 )
-_PORT_FIELDS = ("device", "port", "state", "physical_state", "link_layer", "rate", "suggests")
+_PORT_FIELDS = ("ib_device", "port", "state", "physical_state", "link_layer", "rate", "suggests")
 
 BLOCKS: tuple[Block, ...] = (
     # GPU 00000000:1B:00.0   (nvidia-smi -q, a section for each GPU)

@@ -109,7 +109,7 @@ _ADDED: tuple[str, ...] = (
     "address",
     "fault_type",
     "access",
-    "channel",
+    "gpu_channel",
     "phys_addr",
     "partition",
     "subpartition",

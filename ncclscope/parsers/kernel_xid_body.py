@@ -56,7 +56,7 @@ _CHANNEL = r"\b(?:Ch|channel) (?:0x)?([0-9a-fA-F]{8})\b"
 def _channel(body: str, fields: Fields) -> None:
     m = compiled(_CHANNEL).search(body)
     if m:
-        fields["channel"] = m[1].lower()
+        fields["gpu_channel"] = m[1].lower()
 
 
 _DOUBLE_BIT = r"(?:physAddr (0x[0-9a-fA-F]+) )?partition (\d+), subpartition (\d+)"

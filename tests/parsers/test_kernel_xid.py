@@ -65,7 +65,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
     ),
     row(
         "NVRM: Xid (PCI:0000:00:07): 43, pid=1719, name=python, channel 0x00000062",
-        {"xid": 43, "pid": 1719, "channel": "00000062", "nature": "symptom", "cause": None},
+        {"xid": 43, "pid": 1719, "gpu_channel": "00000062", "nature": "symptom", "cause": None},
     ),
     # Poison is a memory error, not an address of the program.
     row(
@@ -272,7 +272,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
     row(
         "NVRM: Xid (PCI:0000:9b:00): 109, pid=4, name=python3, Ch 00000008, errorString CTX SWITCH"
         " TIMEOUT, Info 0x58005",
-        {"channel": "00000008", "cause": "gpu-hang"},
+        {"gpu_channel": "00000008", "cause": "gpu-hang"},
     ),
     # Consequences and instructions.
     row(
@@ -281,7 +281,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
             "prev_xid": 149,
             "nature": "consequence",
             "body": "Ch 00000001",
-            "channel": "00000001",
+            "gpu_channel": "00000001",
             "pid": 1818990,
         },
     ),
@@ -366,8 +366,7 @@ def test_every_number_carries_what_the_table_says(number: int) -> None:
         "NVRM: Xid (PCI:0000:00:07): none",
         "NVRM: Xid (PCI:zz): 79, GPU has fallen off the bus.",
         "step 3: handled Xid 79 in the test table",
-        ("nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error"
-        " (First)"),
+        "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error",
     ],
 )
 def test_neighbours_are_no_xid(line: str) -> None:
@@ -379,8 +378,10 @@ def test_a_burst_folds_by_number_and_gpu() -> None:
     " finding."""
     text = "\n".join(
         [
-            ("NVRM: Xid (PCI:0000:00:07): 13, Graphics SM Warp Exception on (GPC 0, TPC 4, SM 0):"
-            " Misaligned Address"),
+            (
+                "NVRM: Xid (PCI:0000:00:07): 13, Graphics SM Warp Exception on (GPC 0, TPC 4, SM 0):"
+                " Misaligned Address"
+            ),
             "NVRM: Xid (PCI:0000:00:07): 13, Graphics Exception: ESR 0x509730=0x501000f 0x509734=0x0",
             "NVRM: Xid (PCI:0000:00:07): 13, pid=1279, name=python, Graphics Exception: channel 0x00000057",
         ]
