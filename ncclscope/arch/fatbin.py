@@ -24,7 +24,7 @@ _HEADER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQ12xI8xQ")
 _KIND_PTX = 1
 _KIND_ELF = 2
-# sm_90a: this GPU only. Seen from CUDA 12.4 on.
+# sm_90a: this GPU only. Seen from CUDA 12.1 on.
 _FLAG_ARCH_SPECIFIC = 0x100000
 # sm_100f: this GPU and later ones of its family. Seen from CUDA 12.9 on.
 _FLAG_FAMILY = 0x200000

@@ -146,30 +146,32 @@ def _effect(library: LibraryCode, verdict: Verdict) -> str:
 
 
 def _fix(library: LibraryCode, gpu: ComputeCapability) -> str:
-    steps = []
     first = first_cuda_for(gpu)
+    needs = f"CUDA {first[0]}.{first[1]} or later" if first else "a CUDA that knows this GPU"
+    built = version_key(library.cuda_version) if library.cuda_version else None
     row = explain_sm(gpu.sm)
-    dropped = ""
-    if row and row.last_cuda and library.cuda_version and version_key(library.cuda_version) > row.last_cuda:
-        last = ".".join(map(str, row.last_cuda))
-        dropped = f"CUDA after {last} cannot build for {gpu.sm}: PyTorch too must be a build for CUDA 12. "
-    if library.nccl_version is not None and library.is_libnccl:
-        major = int(library.cuda_version.partition(".")[0]) if library.cuda_version else 12
-        # A program of CUDA 12 can use the wheel of CUDA 13 only when it is rebuilt, so its own comes first.
-        for cuda in dict.fromkeys((major, 13, 12)):
-            if wheel := wheel_for(gpu, cuda, library.nccl_version):
-                steps.append(
-                    f"Use an NCCL with code for {gpu.sm}: pip install --no-deps {wheel[0]}=={wheel[1]}"
-                )
-                break
-    elif library.nccl_version is not None and first:
-        steps.append(
-            f"NCCL is linked into this library: install a PyTorch built for {gpu.sm},"
-            f" with CUDA {first[0]}.{first[1]} or later"
-        )
-    if not steps and first:
-        steps.append(f"Use a build for {gpu.sm}, made with CUDA {first[0]}.{first[1]} or later")
-    return dropped + (steps[0] if steps else f"Use a build with machine code for {gpu.sm}") + "."
+    if row and row.last_cuda and built and built > row.last_cuda:
+        last = f"{row.last_cuda[0]}.{row.last_cuda[1]}"
+        needs = f"CUDA {last} or older, since later ones dropped {gpu.sm}"
+    wheel = _wheel(library, gpu) if library.is_libnccl else None
+    if wheel is None:
+        what = "PyTorch" if library.nccl_version and not library.is_libnccl else "build"
+        return f"Use a {what} for {gpu.sm}, made with {needs}."
+    package, version = wheel
+    if version == library.nccl_version and built and package.endswith(f"cu{built[0]}"):
+        # The same version by another builder. pip would find nothing to do.
+        command = f"pip install --no-deps --force-reinstall {package}=={version}"
+        return f"NVIDIA's wheel of this version has the code, and this file is another build: {command}"
+    command = f"pip install --no-deps {package}=={version}"
+    return f"Use an NCCL with code for {gpu.sm}: {command} (or a PyTorch that brings one, built with {needs})"
+
+
+def _wheel(library: LibraryCode, gpu: ComputeCapability) -> tuple[str, str] | None:
+    major = int(library.cuda_version.partition(".")[0]) if library.cuda_version else 12
+    # A program of CUDA 12 can use what is made for CUDA 13 only when it is rebuilt, so its own major version
+    # comes first.
+    found = (wheel_for(gpu, cuda, library.nccl_version) for cuda in dict.fromkeys((major, 13, 12)))
+    return next((wheel for wheel in found if wheel), None)
 
 
 def _names(archs: Iterable[Arch]) -> str:

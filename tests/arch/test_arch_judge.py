@@ -126,12 +126,29 @@ def test_effect_of_missing_code_depends_on_the_version(tmp_path: Path) -> None:
     assert effect(b"2.28.9").startswith("Init succeeds")
 
 
-def test_fix_names_a_wheel_that_has_the_code() -> None:
+def test_fix_names_a_wheel_that_has_the_code(retag: Retag) -> None:
     """The advice is the first measured wheel of the same CUDA major version that is not older."""
-    assert (
-        "pip install --no-deps nvidia-nccl-cu12==2.26.2.post1"
-        in judge(read_library(ELF / "nccl-2.26.2.so"), "sm_120").fix
-    )
+    old = judge(read_library(ELF / "nccl-2.26.2.so"), "sm_120").fix
+    assert "pip install --no-deps nvidia-nccl-cu12==2.26.2.post1" in old
+    assert "CUDA 12.8 or later" in old
+    other_build = judge(read_library(retag("nccl-2.26.2.so", {(2, 90): 99})), "sm_90").fix
+    assert "pip install --no-deps --force-reinstall nvidia-nccl-cu12==2.26.2" in other_build
+
+
+def test_fix_for_a_gpu_that_newer_toolkits_dropped(tmp_path: Path) -> None:
+    """For a V100 and an NCCL of CUDA 13 the whole stack must be older, and the wheel is one of CUDA 12."""
+    path = tmp_path / "n.so"
+    code = container(entry(2, 75), entry(2, 90))
+    path.write_bytes(elf({".rodata": b"NCCL version 2.28.9+cuda13.0\0", ".nv_fatbin": code}))
+    fix = judge(read_library(path), "sm_70").fix
+    assert "nvidia-nccl-cu12==2.28.9" in fix
+    assert "CUDA 12.9 or older" in fix
+
+
+def test_fix_for_nccl_inside_pytorch_is_another_pytorch() -> None:
+    """A wheel of NCCL changes nothing there."""
+    fix = judge(read_library(ELF / "torch-static.so"), "sm_70").fix
+    assert fix == "Use a PyTorch for sm_70, made with CUDA 9.0 or later."
 
 
 def test_pytorchs_kernels_for_newer_gpus_are_no_hole(tmp_path: Path) -> None:
