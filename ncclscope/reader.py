@@ -6,6 +6,7 @@ it. The end of the stream, its line count and a sample for learning the envelope
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from ncclscope.clocks import Stamp, parse_iso, without_year
 from ncclscope.envelopes import Unwrapper
 from ncclscope.gate import Gate, make_gate
 from ncclscope.model import Event, Line, Voice
+from ncclscope.parsers.flight_recorder import MAX_DUMP_BYTES, DumpError, looks_like_dump, parse_dump
 from ncclscope.parsers.pattern import MAX_BLOCK_LINES, Block, Collector, Pattern, compiled, match
 from ncclscope.sources import Input
 from ncclscope.store import EventStore, StreamInfo
@@ -98,12 +100,16 @@ def read_input(
 
     gated: False looks at every line. progress: called after each block with the input's name and the bytes in it.
     """
+    blocks = source.blocks()
+    head = next(blocks, b"")
+    if looks_like_dump(head[:4096], source.name):
+        return _read_dump(source, head, blocks, store)
     info = StreamInfo(source.name, source.hints, source.group, source.mtime)
     unwrapper = Unwrapper(source.name)
     state = _State(index, unwrapper, store, info, warn, gated)
     tail = bytearray()
     learned = False
-    for block in _whole_lines(source.blocks(), info):
+    for block in _whole_lines(itertools.chain([head] if head else [], blocks), info):
         if not learned:
             sample = _sample(block)
             unwrapper.learn(sample)
@@ -121,6 +127,27 @@ def read_input(
     _look_at_tail(bytes(tail), state)
     info.format = unwrapper.describe()
     info.notes = [*source.notes, *info.notes]
+    store.streams.append(info)
+    return info
+
+
+def _read_dump(source: Input, head: bytes, blocks: Iterator[bytes], store: EventStore) -> StreamInfo:
+    """A flight-recorder dump is read whole, under a limit; what is wrong with it becomes a note."""
+    data = bytearray(head)
+    for block in blocks:
+        data += block
+        if len(data) > MAX_DUMP_BYTES:
+            break
+    info = StreamInfo(source.name, source.hints, source.group, source.mtime, bytes=len(data), format="flight recorder")
+    try:
+        dump = parse_dump(bytes(data))
+    except DumpError as error:
+        info.notes = [f"not a readable flight-recorder dump: {error}"]
+    else:
+        info.events = len(dump.entries)
+        store.dumps.append((source.hints.rank, source.name, dump))
+        if source.hints.rank is None:
+            info.notes = ["the file name names no rank: the dump could not be joined with the others"]
     store.streams.append(info)
     return info
 

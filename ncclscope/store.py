@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ncclscope.clocks import Stamp
 from ncclscope.model import Event, Line
+from ncclscope.parsers.flight_recorder import Dump
 from ncclscope.sources import Hints
 
 __all__ = ["EventGroup", "EventStore", "StreamInfo"]
@@ -67,6 +68,8 @@ class EventStore:
 
     def __init__(self) -> None:
         self.streams: list[StreamInfo] = []
+        # (global rank where the file's name tells, path, dump)
+        self.dumps: list[tuple[int | None, str, Dump]] = []
         self._groups: dict[tuple[object, ...], EventGroup] = {}
         self._kinds: dict[tuple[str, str], int] = {}
         self._order = 0

@@ -11,6 +11,7 @@ from ncclscope.facts.communicators import add_communicator_facts
 from ncclscope.facts.deaths import add_death_facts
 from ncclscope.facts.disagreements import add_disagreement_facts
 from ncclscope.facts.ending import Ending, find_ending
+from ncclscope.facts.flight_recorder import add_flight_recorder_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.phases import PhaseFinder
 from ncclscope.observation import Observation
@@ -45,7 +46,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
     _shape(basis, ending)
     for correlate in (
         lambda: add_communicator_facts(basis, ending),
-        lambda: add_collective_facts(basis),
+        lambda: add_flight_recorder_facts(basis) or add_collective_facts(basis),
         lambda: add_death_facts(basis),
         lambda: add_disagreement_facts(basis),
         lambda: add_machine_code_facts(basis),
@@ -67,7 +68,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         ending=ending,
         hosts=tuple(basis.identity.hosts),
         kernel_log_hosts=kernel_hosts,
-        recognised=store.total,
+        recognised=store.total + len(store.dumps),
         streams=tuple(store.streams),
         placeholders={"inputs": " ".join(s.path for s in store.streams[:8])},
     )
@@ -87,7 +88,7 @@ def _shape(basis: Basis, ending: Ending) -> None:
 
 
 def _ranks(basis: Basis) -> Ranks:
-    seen = sorted(basis.identity.seen_ranks(basis.events()))
+    seen = sorted(basis.identity.seen_ranks(basis.events()) | {r for r, _, _ in basis.store.dumps if r is not None})
     expected = basis.identity.world
     for event in basis.events("launch.rdzv_result"):
         size = event.get("world_size")
@@ -105,7 +106,7 @@ def _given(basis: Basis) -> frozenset[str]:
         given.add("rank_log")
     if {"launch", "ray", "slurm", "mpi", "k8s", "ds"} & kinds:
         given.add("launcher_log")
-    if "fr" in kinds:
+    if basis.store.dumps:
         given.add("flight_recorder")
     seen = basis.identity.seen_ranks(basis.events())
     if basis.identity.world and len(seen) >= basis.identity.world:

@@ -97,6 +97,7 @@ class Basis:
         at: Event | None = None,
         absences: Sequence[AbsenceEvidence] = (),
         hosts: Iterable[str] = (),
+        lines: Sequence[LineEvidence] = (),
         why: Sequence[str] = (),
     ) -> None:
         """Adds a fact about `ranks`, resting on `events`; `at` is the event whose place and time it takes."""
@@ -108,7 +109,7 @@ class Basis:
         if why:
             known["why"] = tuple(why)
         all_hosts = set(hosts) | {h for r in ranks if (h := self.identity.host_of_rank.get(r))}
-        lines = [self.line(e) for e in events[:_MAX_FACT_EVIDENCE]]
+        lines = [*lines, *(self.line(e) for e in events[:_MAX_FACT_EVIDENCE])]
         self.facts.append(
             Observation(
                 kind=kind,
@@ -121,7 +122,7 @@ class Basis:
                 ),
                 evidence=(*lines, *absences),
                 time=self.time(at) if at else None,
-                source=at.ref.path if at else "",
+                source=at.ref.path if at else lines[0].source if lines else "",
                 order=at.order if at else 0,
                 derived=True,
             )

@@ -49,11 +49,12 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
             "others_enqueued",
             "size",
             "tie",
+            "via",
         ),
     ),
     "collective.equal": (
         "every rank waits in the same collective; no culprit is visible",
-        ("group", "seq", "op", "size"),
+        ("group", "seq", "op", "size", "via"),
     ),
     "rank.died": (
         "a process ended by a signal, a crash or quietly: how is a signal name, quiet or exit",
