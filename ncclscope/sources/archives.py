@@ -1,4 +1,7 @@
-"""What a file holds: itself, or the members of an archive."""
+"""What a file holds: itself, or the members of an archive.
+
+The readers of archives are imported where one is met: most calls have none, and start sooner.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from typing import TYPE_CHECKING
 from ncclscope.sources.formats import HEAD, decompress, sniff
 from ncclscope.sources.names import is_skipped, rotations
 from ncclscope.sources.streams import Forward, Notes, Reader, read_file, reason_of
-from ncclscope.sources.tars import TarMember, walk
-from ncclscope.sources.zips import zip_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from ncclscope.sources.tars import TarMember
 
 __all__ = ["Found", "SourceProblem", "expand", "passed_over"]
 
@@ -84,6 +87,8 @@ def _named(archive: str, member: str) -> str:
 
 
 def _zip(name: str) -> tuple[list[Found], list[SourceProblem]]:
+    from ncclscope.sources.zips import zip_members
+
     notes: Notes = []
     found: list[Found] = []
     problems: list[SourceProblem] = []
@@ -121,6 +126,8 @@ def _logs(members: Iterable[TarMember], skipped: Counter[str]) -> list[TarMember
 
 def _tar(name: str, size: int) -> tuple[list[Found], list[SourceProblem]]:
     """An uncompressed tar: its members can be read in any order."""
+    from ncclscope.sources.tars import walk
+
     notes: Notes = []
     skipped: Counter[str] = Counter()
     reader = Reader(read_file(name, notes), jump=lambda offset: read_file(name, notes, offset), size=size)
@@ -140,6 +147,8 @@ def _packed_tar(
     name: str, unpacked: Callable[[Notes], Iterator[bytes]]
 ) -> tuple[list[Found], list[SourceProblem]]:
     """A compressed tar: read once to find its members, and once more, in its own order, to read them."""
+    from ncclscope.sources.tars import walk
+
     notes: Notes = []
     skipped: Counter[str] = Counter()
     stream = Forward(unpacked)

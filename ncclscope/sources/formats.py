@@ -10,14 +10,24 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from ncclscope.sources.streams import Notes, Reader, human
-from ncclscope.sources.tars import is_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["HEAD", "BrokenStreamError", "decompress", "flate", "sniff", "undecided"]
+__all__ = [
+    "HEAD",
+    "TAR_UNIT",
+    "BrokenStreamError",
+    "decompress",
+    "flate",
+    "is_tar",
+    "sniff",
+    "tar_number",
+    "undecided",
+]
 
-HEAD = 512  # bytes that `sniff` wants to see: one tar header
+TAR_UNIT = 512
+HEAD = TAR_UNIT  # bytes that `sniff` wants to see: one tar header
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _MAGIC = {
@@ -35,6 +45,25 @@ _OUT = 1 << 18  # decoded bytes a call; several pieces make up a block
 _XZ_MEMORY = 256 << 20  # xz -9 needs 64 MiB; a hostile header can ask for gigabytes
 
 
+def tar_number(field: bytes) -> int | None:
+    """A tar header's number, octal or (GNU) base 256; None if it is neither."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    try:
+        return int(field.split(b"\0", 1)[0].strip() or b"0", 8)
+    except ValueError:
+        return None
+
+
+def is_tar(head: bytes) -> bool:
+    """Whether these 512 bytes are a tar header: its checksum fits, in every dialect of tar."""
+    if len(head) < TAR_UNIT or not head[0]:
+        return False
+    block = head[:TAR_UNIT]
+    stated = tar_number(block[148:156])
+    return stated == sum(block[:148]) + 8 * 0x20 + sum(block[156:])
+
+
 def sniff(head: bytes) -> str | None:
     """The format that starts with these bytes: gzip, bzip2, xz, zstd, zip or tar; None for anything else."""
     for kind, starts in _MAGIC.items():
@@ -42,7 +71,7 @@ def sniff(head: bytes) -> str | None:
             return kind
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
-    return "tar" if is_header(head) else None
+    return "tar" if is_tar(head) else None
 
 
 def undecided(head: bytes) -> bool:

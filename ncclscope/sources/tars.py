@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ncclscope.sources.formats import TAR_UNIT, is_tar, tar_number
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ncclscope.sources.streams import Notes, Reader
 
-__all__ = ["TarMember", "is_header", "walk"]
+__all__ = ["TarMember", "walk"]
 
-_UNIT = 512
 _META = 1 << 20  # longest extended header that is read
 _REGULAR = frozenset((0, *b"07S"))
 _NO_DATA = frozenset(b"123456")  # links, devices, directories, FIFOs: a size there counts no data
@@ -30,25 +31,6 @@ class TarMember:
     size: int
     mtime: float | None
     offset: int
-
-
-def _number(field: bytes) -> int | None:
-    """A header's number, octal or (GNU) base 256; None if it is neither."""
-    if field[:1] == b"\x80":
-        return int.from_bytes(field[1:], "big")
-    try:
-        return int(field.split(b"\0", 1)[0].strip() or b"0", 8)
-    except ValueError:
-        return None
-
-
-def is_header(head: bytes) -> bool:
-    """Whether these 512 bytes are a tar header: its checksum fits, in every dialect of tar."""
-    if len(head) < _UNIT or not head[0]:
-        return False
-    block = head[:_UNIT]
-    stated = _number(block[148:156])
-    return stated == sum(block[:148]) + 8 * 0x20 + sum(block[156:])
 
 
 def _text(raw: bytes) -> str:
@@ -73,7 +55,7 @@ def _pax(data: bytes) -> dict[str, str]:
 
 def _seconds(text: str | None, field: bytes) -> float | None:
     try:
-        return float(text) if text is not None else float(_number(field) or 0) or None
+        return float(text) if text is not None else float(tar_number(field) or 0) or None
     except (ValueError, OverflowError):
         return None
 
@@ -82,15 +64,15 @@ def walk(reader: Reader, notes: Notes) -> Iterator[TarMember]:
     """The regular files in archive order. The reader stands at a member's bytes when it is yielded."""
     extra: dict[str, str] = {}
     while True:
-        header = reader.take(_UNIT)
+        header = reader.take(TAR_UNIT)
         if not header.strip(b"\0"):  # the end marker, or the end of the bytes
-            if 0 < len(header) < _UNIT:
+            if 0 < len(header) < TAR_UNIT:
                 notes.append("truncated tar")
             return
-        size = _number(header[124:136])
-        if not is_header(header) or size is None:
+        size = tar_number(header[124:136])
+        if not is_tar(header) or size is None:
             notes.append(
-                "truncated tar" if len(header) < _UNIT else "damaged tar (a header's checksum is wrong)"
+                "truncated tar" if len(header) < TAR_UNIT else "damaged tar (a header's checksum is wrong)"
             )
             return
         kind = header[156]
@@ -99,7 +81,7 @@ def walk(reader: Reader, notes: Notes) -> Iterator[TarMember]:
             if size > _META:
                 notes.append("tar: an extended header over 1 MiB was left out")
                 reader.skip(size - _META)
-            reader.skip(-size % _UNIT)
+            reader.skip(-size % TAR_UNIT)
             if kind == ord("x") and size <= _META:
                 extra.update(_pax(data))
             elif kind == ord("L") and size <= _META:
@@ -108,8 +90,8 @@ def walk(reader: Reader, notes: Notes) -> Iterator[TarMember]:
         if kind == ord("S"):
             more = header[482]  # a sparse file's map goes on in further blocks; holes are left out
             while more:
-                block = reader.take(_UNIT)
-                more = block[504] if len(block) == _UNIT else 0
+                block = reader.take(TAR_UNIT)
+                more = block[504] if len(block) == TAR_UNIT else 0
         name, prefix = _text(header[:100]), _text(header[345:500]) if header[257:263] == b"ustar\0" else ""
         name = extra.get("GNU.sparse.name") or extra.get("path") or (f"{prefix}/{name}" if prefix else name)
         if "size" in extra and extra["size"].isdigit() and len(extra["size"]) < 20:
@@ -121,7 +103,7 @@ def walk(reader: Reader, notes: Notes) -> Iterator[TarMember]:
         start = reader.position
         if kind in _REGULAR and not name.endswith("/"):
             yield TarMember(name, size, mtime, start)
-        rest = start + size + -size % _UNIT - reader.position
-        if reader.skip(rest) < rest - (-size % _UNIT):
+        rest = start + size + -size % TAR_UNIT - reader.position
+        if reader.skip(rest) < rest - (-size % TAR_UNIT):
             notes.append("truncated tar")
             return

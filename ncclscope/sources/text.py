@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ncclscope.sources.formats import HEAD, decompress, sniff, undecided
 from ncclscope.sources.streams import BLOCK, Notes, Reader
-from ncclscope.sources.tars import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +46,8 @@ def plain(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
             return
         if kind == "tar":
             notes.append("a tar archive in a stream: its files were read as one")
+            from ncclscope.sources.tars import walk
+
             for member in walk(reader, notes):
                 yield from reader.rest(member.size)
             return

@@ -407,7 +407,8 @@ def test_any_truncation_gives_a_beginning_and_never_raises(
     items, _ = discover([write(tmp_path, "sample", sample[:end])])
     for item in items:
         read = content(item)
-        if item.name.endswith(("rank0.log", "x.log.gz")) or (name in PACKERS and end > 12):
+        # Of fewer bytes the format cannot be told, and they come as they are.
+        if len(read) >= 10 and (name in PACKERS or item.name.endswith(("rank0.log", "x.log.gz"))):
             assert SMALL.startswith(read)
 
 
