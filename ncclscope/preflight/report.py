@@ -64,7 +64,15 @@ def _headline(report: Report, fail_on: FailOn) -> str:
 def _block(result: CheckResult, colour: bool) -> Iterator[str]:
     yield f"{_mark(result.status, colour)}  {result.title}  [{result.id}, {result.category}]"
     detail = printable(" ".join(result.detail.split()))
-    yield from textwrap.wrap(detail, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+    yield from textwrap.wrap(
+        detail,
+        _WIDTH,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        # A name or command must stay in one piece to be copied.
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     step = result.next_step
     if step is not None:
         effect = "" if step.effect == "read_only" else f"  ({step.effect.replace('_', ' ')})"

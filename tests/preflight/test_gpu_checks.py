@@ -25,7 +25,7 @@ def with_gpus(node: FakeNode, *states: object) -> FakeNode:
 def test_arch_passes_where_every_gpu_has_machine_code(node: FakeNode) -> None:
     result = checks.arch(node)
     assert result.status == "pass"
-    assert "sm_90" in result.detail
+    assert result.detail == "NCCL 2.28.9: has machine code for sm_90."
     assert result.evidence[0].value == "NCCL 2.28.9 built with CUDA 12.9"
 
 

@@ -1,13 +1,14 @@
-"""Reading NVML: every call may be refused, and none may hang the check."""
+"""The machine itself: NVML, whose every call may be refused, commands, sockets and files."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from dataclasses import asdict
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pynvml
 import pytest
@@ -16,6 +17,10 @@ from ncclscope.preflight.gpus import GpuSnapshot, decode, snapshot
 from ncclscope.preflight.node import Node, run_command
 
 from .conftest import gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 class FakeNvml:
@@ -146,3 +151,43 @@ def test_a_command_that_is_not_there_is_named() -> None:
     code, _, reason = run_command(["/nonexistent/probe"], 1, os.environ)
     assert code is None
     assert "/nonexistent/probe" in reason
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    """A port of this host on which something listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_port_that_listens_is_open_and_one_that_does_not_is_refused(listener: int) -> None:
+    assert Node().connect("127.0.0.1", listener, 5) == "open"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    assert Node().connect("127.0.0.1", port, 5) == "refused"
+
+
+def test_an_address_that_is_none_gives_the_errors_text() -> None:
+    assert "open" not in Node().connect("not an address", 1, 1)
+    assert isinstance(Node().resolve("no..such..name"), str)
+    assert isinstance(Node().resolve("x" * 300), str)
+
+
+def test_numbers_resolve_without_a_resolver() -> None:
+    assert Node().resolve("127.0.0.1") == ["127.0.0.1"]
+
+
+def test_files_that_are_not_there_give_nothing(tmp_path: Path) -> None:
+    node = Node(tmp_path, {})
+    assert node.read("/proc/x") is None
+    assert node.names("/sys/x") == []
+    assert node.disk("/dev/shm") is None
+    assert node.link_target("/x") is None
+    assert isinstance(node.kernel_log(), OSError)
+    assert node.limit("RLIMIT_NO_SUCH_THING") is None
+    assert node.limit("RLIMIT_NOFILE") is not None
+
+
+def test_a_directory_in_place_of_a_file_gives_nothing(tmp_path: Path) -> None:
+    (tmp_path / "proc" / "cmdline").mkdir(parents=True)
+    assert Node(tmp_path, {}).read("/proc/cmdline") is None

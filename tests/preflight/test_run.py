@@ -12,6 +12,7 @@ import pytest
 from ncclscope.preflight import identity
 from ncclscope.preflight.checks import CHECKS, Check
 from ncclscope.preflight.identity import IdentityError
+from ncclscope.preflight.manifests import MANIFESTS
 from ncclscope.preflight.model import CheckResult, NextStep, Report
 from ncclscope.preflight.report import as_json, as_text
 from ncclscope.preflight.run import run
@@ -241,3 +242,9 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, content: str | None, says:
 def test_a_place_that_cannot_be_written_is_named(node: FakeNode, tmp_path: Path) -> None:
     with pytest.raises(IdentityError, match="cannot be written"):
         identity.write(identity.of(node), tmp_path / "no" / "node.json")
+
+
+def test_the_documentation_names_every_check_and_manifest() -> None:
+    text = (FIXTURES.parent.parent / "docs" / "preflight.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
+    assert rows == {*CHECKS, *MANIFESTS}

@@ -128,17 +128,19 @@ def arch(node: Node) -> CheckResult:
     if not targets:
         return ARCH.not_checked("NVML does not tell the GPUs' compute capability", None, where)
     judgements = [judge(code, target) for target in targets]
-    if any(judgement.verdict == "unknown" for judgement in judgements):
-        return ARCH.not_checked(
-            "; ".join(j.summary for j in judgements if j.verdict == "unknown"), check, where
-        )
+    name = f"NCCL {code.nccl_version or 'of unknown version'}"
+    unknown = [judgement.summary for judgement in judgements if judgement.verdict == "unknown"]
+    if unknown:
+        return ARCH.not_checked(f"{name}: {'; '.join(unknown)}", check, where)
     bad = [judgement for judgement in judgements if not judgement.ok]
     if bad:
-        text = " ".join(
-            f"{judgement.summary} {judgement.effect} {judgement.fix}".strip() for judgement in bad
-        )
-        return ARCH.failed(text, check, where)
-    return ARCH.passed(" ".join(judgement.summary for judgement in judgements), where)
+        text = _sentences(*(part for j in bad for part in (j.summary, j.effect, j.fix)))
+        return ARCH.failed(f"{name}: {text}", check, where)
+    return ARCH.passed(f"{name}: {_sentences(*(judgement.summary for judgement in judgements))}", where)
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
 def health(node: Node) -> CheckResult:
