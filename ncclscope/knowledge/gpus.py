@@ -144,13 +144,13 @@ _MODELS: dict[str, int] = {
 }
 # 'NVIDIA GeForce RTX 5090', 'GeForce GTX 1080 Ti': the number's series. RTX 2050 is an Ampere chip.
 _GEFORCE = {"50": 120, "40": 89, "30": 86, "20": 75, "16": 75, "10": 61, "9": 52}
-_GEFORCE_NUMBER = re.compile(r"(50|40|30|20|16|10|9)([5-9]0)(?:TI|S|D)?")
-_WORD = re.compile(r"[A-Z0-9]+")
+# Patterns are compiled when first used (`re` keeps them), so that importing costs nothing.
+_GEFORCE_NUMBER = r"(50|40|30|20|16|10|9)([5-9]0)(?:TI|S|D)?"
 
 
 def capability_of(gpu_name: str) -> ComputeCapability | None:
     """Compute capability of a GPU by the name that NVML, nvidia-smi or a log gives it; None if not known."""
-    words = _WORD.findall(gpu_name.upper())
+    words = re.findall(r"[A-Z0-9]+", gpu_name.upper())
     sm = _sm_of(words)
     return ComputeCapability(*divmod(sm, 10)) if sm else None
 
@@ -177,17 +177,17 @@ def _sm_of(words: list[str]) -> int | None:
                 return 86
             if word in ("750", "745"):
                 return 50
-            if match := _GEFORCE_NUMBER.fullmatch(word):
+            if match := re.fullmatch(_GEFORCE_NUMBER, word):
                 return _GEFORCE[match[1]]
     return None
 
 
-_SM = re.compile(r"(?:sm_?|compute_?)?(\d{2,3})([af]?)|(\d{1,2})\.(\d)([af]?)", re.IGNORECASE)
+_SM = r"(?:sm_?|compute_?)?(\d{2,3})([af]?)|(\d{1,2})\.(\d)([af]?)"
 
 
 def parse_capability(text: str) -> ComputeCapability | None:
     """Reads 'sm_120', 'sm120', 'compute_120', '12.0' or '120', also with a variant; None for other text."""
-    match = _SM.fullmatch(text.strip())
+    match = re.fullmatch(_SM, text.strip(), re.IGNORECASE)
     if match is None:
         return None
     capability = (
