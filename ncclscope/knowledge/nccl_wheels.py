@@ -1,7 +1,7 @@
 """Machine code in NVIDIA's NCCL wheels for x86-64, as `ncclscope arch` read it.
 
-docs/arch-measurements.md has the counts. Variants ('sm_100f') are left out: NCCL has them only beside general code, for
-GPUs that the general code covers too.
+docs/arch-measurements.md has the counts. Variants ('sm_100f') are left out: NCCL has them only beside general
+code, for GPUs that the general code covers too.
 """
 
 from __future__ import annotations
