@@ -99,10 +99,10 @@ _NO_HOST = re.compile(
     r"stdout|stderr)s?(?:[-_.]?\d+|-[a-z0-9]+-\d+)*$",
     re.IGNORECASE,
 )
-# Host names that need no kernel log or rank beside them to be told from a job's.
+# Host names that need no kernel log or rank beside them to be told from a job's; gpu-3 and gpu0 are devices.
 _HOST_WORD = re.compile(
-    r"^(?:[a-z0-9]+-)*(?:dgx|hgx|gpu|node|host|nid|compute|hpc|ip)[a-z]*-?(?:[a-z0-9]+-)*\d+(?:\.|$)"
-    r"|^\d+\.\d+\.\d+\.\d+$",
+    r"^(?!gpu-?\d{1,2}$)(?:[a-z0-9]+-){0,2}[a-z0-9]*(?:dgx|hgx|gpu|node|host|nid|compute|hpc|ip)"
+    r"(?:-(?:[a-z0-9]+-){0,4}\d+|\d{2,})(?:\.|$)|^\d+\.\d+\.\d+\.\d+$",
     re.IGNORECASE,
 )
 

@@ -62,6 +62,9 @@ SAYS = {
     "dmesg-dgx-17.log": Hints(host="dgx-17", kernel=True),
     "dgx-17.dmesg.txt": Hints(host="dgx-17", kernel=True),
     "node01_kern.log": Hints(host="node01", kernel=True),
+    "gpunode12.log": Hints(host="gpunode12"),
+    "gpu-node-00.cluster.example.log": Hints(host="gpu-node-00.cluster.example"),
+    "10.0.0.12/rank1.log": Hints(host="10.0.0.12", rank=1),
     "ip-10-0-0-12.log": Hints(host="ip-10-0-0-12"),
     "a.tar.gz/node01/rank3.log": Hints(host="node01", rank=3),
 }
@@ -84,6 +87,8 @@ SAYS_NOTHING = [
     "log.0",
     "run-3/output.log",
     "prefill-2.log",
+    "gpu-3.log",
+    "resume-loads-all-ranks-on-gpu0/input.log",
     "cases/pub-131/input.log",
 ]
 
