@@ -30,7 +30,7 @@ _RUN = 50
 _RUN_SHARE = 0.9
 _MOST_DEPTH = 4
 SAMPLE_WIDTH = 20_000
-_CRI_PARTIAL = rb"\d (?:stdout|stderr) P(?::\S{0,64})? "
+_CRI_PARTIAL = rb"[\dZ] (?:stdout|stderr) P(?::\S{0,64})? "
 _RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
 _INNER_NAMES = frozenset(layer.name for layer in INNER) - _RANK_NAMES
 

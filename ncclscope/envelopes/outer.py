@@ -213,7 +213,7 @@ OUTER: tuple[Layer, ...] = (
     Layer(
         "time",
         _DIGIT,
-        _ISO + r"\.(\d{9})(Z):?(?: (?!(?:stdout|stderr) [FP]|\{)|$)",
+        _ISO + r"\.(\d{9})(Z):?(?: (?!(?:stdout|stderr) [FP]|\{\w{1,100}=)|$)",
         _collector_time,
     ),
     CRI,
@@ -225,7 +225,7 @@ OUTER: tuple[Layer, ...] = (
     ),
     # logcli: `2026-05-26T12:34:56Z {container="pytorch", pod="trainer-worker-2"} text`
     Layer(
-        "logcli", _DIGIT, _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r" (\{[^{}]{0,2000}\})(?:[ \t]+|$)", _logcli
+        "logcli", _DIGIT, _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r" (\{\w{1,100}=[^{}]{0,2000}\})(?:[ \t]+|$)", _logcli
     ),
     # `May 26 12:34:56 node-02 kernel: text`
     Layer(

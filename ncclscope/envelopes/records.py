@@ -13,7 +13,7 @@ from ncclscope.envelopes.layer import compiled
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MOST_NESTING", "RECORD_STARTS", "hides_ascii", "open_records"]
+__all__ = ["MOST_NESTING", "RECORD_STARTS", "hides_ascii", "open_record", "open_records"]
 
 # What a record, or a field of one printed over several lines, can begin with.
 RECORD_STARTS = ("{", "[", '"', " ")
@@ -55,7 +55,7 @@ def open_records(text: str, pos: int, draft: Draft) -> list[tuple[str, Draft]] |
     found: list[tuple[str, Draft]] = []
     for record in value if isinstance(value, list) else (value,):
         if isinstance(record, dict):
-            found += _open(record, draft)
+            found += open_record(record, draft)
     return found or None
 
 
@@ -72,10 +72,11 @@ def _lines(text: str, draft: Draft, name: str) -> list[tuple[str, Draft]]:
     return [(line, draft) for line in text.removesuffix("\n").split("\n")]
 
 
-def _open(record: Mapping[str, Any], draft: Draft) -> list[tuple[str, Draft]]:
+def open_record(record: Mapping[str, Any], draft: Draft) -> list[tuple[str, Draft]]:
+    """The texts of one decoded record; none when it is no collector's."""
     events = record.get("events")
     if isinstance(events, list):  # aws logs get-log-events
-        return [pair for e in events if isinstance(e, dict) for pair in _open(e, draft)]
+        return [pair for e in events if isinstance(e, dict) for pair in open_record(e, draft)]
     inner: Mapping[str, Any] = record
     text = _text(record)
     if text is None:

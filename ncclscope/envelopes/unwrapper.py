@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import Draft, Known
+from ncclscope.envelopes.export import ExportRecords
 from ncclscope.envelopes.glue import may_be_glued, may_be_tagged, split_tags, starts
 from ncclscope.envelopes.layer import compiled
 from ncclscope.envelopes.learning import SAMPLE_WIDTH, Peeled, chain, learn, open_text, splits
@@ -59,6 +60,7 @@ class Unwrapper:
         self._chain = "plain"
         self._held: dict[tuple[str | None, ...], _Held] = {}
         self._prefixes = RecurringPrefixes()
+        self._export: ExportRecords | None = None
 
     def learn(self, sample: Sequence[bytes]) -> None:
         """Looks at raw physical lines to tell which ambiguous prefixes are real.
@@ -66,6 +68,8 @@ class Unwrapper:
         May be called again with later lines; what counts is all lines seen so far, not how they were handed over.
         """
         for raw in sample:
+            if self._export is None and ExportRecords.begins(raw):
+                self._export, self._splits = ExportRecords(), True
             self._splits = self._splits or splits(raw)
             if len(self._sample) < _MOST_SAMPLE:
                 self._sample.append(clean(raw[:SAMPLE_WIDTH].decode("utf-8", "replace")))
@@ -85,8 +89,10 @@ class Unwrapper:
 
     def unwrap(self, raw: bytes, line_no: int) -> list[Line]:
         """The logical lines of one physical line, usually one; [] while it goes on in a later record."""
-        text = clean(raw.decode("utf-8", "replace"))
         ref = SourceRef(self._path, line_no)
+        if self._export is not None:
+            return self._exported(self._export.feed(raw, ref))
+        text = clean(raw.decode("utf-8", "replace"))
         found = None if self._held else self._prefixes.lookup(text)
         if found is not None:
             body = text[found[0] :]
@@ -102,7 +108,7 @@ class Unwrapper:
         """Lines that were still waiting for their continuation when the stream ended."""
         held, self._held = self._held, {}
         self._peeler.joins = False
-        out: list[Line] = []
+        out = self._exported(self._export.close()) if self._export is not None else []
         for one in held.values():
             self._take("".join(one.parts), one.draft, one.ref, out, 1)
         return out
@@ -110,6 +116,13 @@ class Unwrapper:
     def describe(self) -> str:
         """The layers of this stream as far as the sample showed, outermost first: `kubectl --prefix > time > c10`."""
         return self._chain
+
+    def _exported(self, record: tuple[list[tuple[str, Draft]], SourceRef] | None) -> list[Line]:
+        out: list[Line] = []
+        if record is not None:
+            for text, draft in record[0]:
+                self._take(clean(text), draft, record[1], out, 1)
+        return out
 
     # The stages of one text: tags that share a line, layers, records, continuation, progress bars, glued lines.
 

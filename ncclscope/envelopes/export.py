@@ -1,0 +1,59 @@
+"""journalctl -o export: one field of a record a line, an empty line between records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ncclscope.envelopes.draft import Draft
+from ncclscope.envelopes.records import open_record
+
+if TYPE_CHECKING:
+    from ncclscope.model import SourceRef
+
+__all__ = ["ExportRecords"]
+
+_MOST_FIELDS = 200
+# A binary field is its name alone on a line, then eight bytes of length, the value and a newline.
+_LENGTH_BYTES = 8
+
+
+@dataclass(slots=True)
+class ExportRecords:
+    """The record that is being read."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    ref: SourceRef | None = None
+    binary: str | None = None
+
+    @staticmethod
+    def begins(raw: bytes) -> bool:
+        """Whether a line can stand in such an export only: the cursor and the time begin every record."""
+        return raw.startswith((b"__CURSOR=", b"__REALTIME_TIMESTAMP="))
+
+    def feed(self, raw: bytes, ref: SourceRef) -> tuple[list[tuple[str, Draft]], SourceRef] | None:
+        """The texts of the record that ends with this line and the place of its message, or None."""
+        if not raw.strip(b"\r"):
+            return self.close()
+        if self.binary is not None:
+            name, value = self.binary, raw[_LENGTH_BYTES:]
+            self.binary = None
+        else:
+            key, equals, value = raw.partition(b"=")
+            name = key.decode("ascii", "replace")
+            if not equals:
+                self.binary = name
+                return None
+        if len(self.fields) < _MOST_FIELDS:
+            self.fields[name] = value.decode("utf-8", "replace")
+        if name == "MESSAGE":
+            self.ref = ref
+        return None
+
+    def close(self) -> tuple[list[tuple[str, Draft]], SourceRef] | None:
+        """The texts of the record read so far."""
+        fields, ref = self.fields, self.ref
+        self.fields, self.ref, self.binary = {}, None, None
+        if ref is None:
+            return None
+        return open_record(fields, Draft()), ref
