@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ncclscope.parsers.pattern import Pattern
+from ncclscope.parsers.torch_exceptions import judge
 from ncclscope.parsers.torch_tags import refine_with
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ def _worker(m: re.Match[str], _: Line) -> Mapping[str, Value]:
     if found:
         fields["rank"] = int(found[1])
     return fields
+
+
+def _worker_exception(m: re.Match[str], _: Line) -> Mapping[str, Value]:
+    """The class of the exception is not printed, so its message only suggests."""
+    if not m["message"]:
+        return {}
+    judgement = judge("Exception", m["message"])
+    suggests = judgement.cause or judgement.suggests
+    return {"nature_of": judgement.nature_of, **({"suggests": suggests} if suggests else {})}
 
 
 def _scheduler(m: re.Match[str], line: Line) -> Mapping[str, Value]:
@@ -114,6 +124,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Exception in worker (?P<worker>\S+) while processing method (?P<method>\w+)"
         r"(?:: (?P<message>.{1,300}?))?(?:, Traceback|\.$|$)",
         nature="symptom",
+        refine=_worker_exception,
+        adds=("nature_of", "suggests"),
     ),
     # TimeoutError: RPC call to execute_model timed out.   (V1)
     Pattern(

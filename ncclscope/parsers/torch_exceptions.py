@@ -149,7 +149,7 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
     # NCCL through c10d, torch.cuda.nccl and CuPy
     (
         Judgement("nccl", "consequence"),
-        (r"ncclRemoteError", r"remote process exited or there was a network error"),
+        (r"ncclRemoteError", r"remote process exited or there was"),
     ),
     (
         Judgement("nccl", "symptom"),

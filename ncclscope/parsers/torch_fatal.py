@@ -1,16 +1,12 @@
-"""Deaths by signal as the dying process prints them: Python's faulthandler, PyTorch's handler, the shell."""
+"""Deaths by signal as the dying process prints them: Python's faulthandler and PyTorch's own handler."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Pattern
 from ncclscope.parsers.torch_frames import Frame, user_frame
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["BLOCKS", "PATTERNS"]
 
@@ -106,15 +102,6 @@ class _Fatal:
         ]
 
 
-def _shell(m: re.Match[str], _: Line) -> Mapping[str, Value]:
-    fields = _signal_fields(_SIGNALS.get(m["what"]))
-    if fields["nature"] == "cause":  # the shell names the signal but not whose code raised it
-        fields.update(nature="symptom", suggests=fields.pop("cause"))
-    return fields
-
-
-_SHELL_WORDS = ("Killed", "Terminated", "Aborted", "Segmentation fault", "Bus error", "Illegal instruction")
-
 PATTERNS: tuple[Pattern, ...] = (
     # !!!!!!! Segfault encountered !!!!!!!   (PyTorch's own handler, TORCH_CUSTOM_TERMINATE and c10d builds)
     Pattern(
@@ -124,20 +111,6 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="rank-died",
         fields={"error": "Segmentation fault", "signal": 11},
-    ),
-    # run.sh: line 12: 31337 Killed                  python train.py     (bash)
-    # Segmentation fault (core dumped)                                    (alone on its line)
-    *(
-        Pattern(
-            "py.shell_signal",
-            word,
-            rf"(?:^|line \d{{1,6}}:\s+(?P<pid>\d+) )(?P<what>{word})(?:\s*\(core dumped\))?\s*(?(pid)"
-            rf"(?P<command>\S.*)|)$",
-            nature="symptom",
-            refine=_shell,
-            adds=("signal", "suggests"),
-        )
-        for word in _SHELL_WORDS
     ),
 )
 

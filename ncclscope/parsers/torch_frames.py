@@ -11,7 +11,7 @@ _LIBRARY = re.compile(
     r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<__array|/bin/[\w.-]+$|"
     r"(?:^|/)torch/(?:distributed|utils|nn|autograd|cuda|_\w+|optim|multiprocessing|onnx|fx|jit|ao|fsdp|"
     r"testing)/|"
-    r"/torch/\w+\.py$|^python/ray/"
+    r"/pytorch/torch/|^python/ray/"
 )
 _C10D = re.compile(
     r"(?:^|/)torch/distributed/(?:distributed_c10d|nn/functional|_functional_collectives)\.py$"

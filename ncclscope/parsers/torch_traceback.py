@@ -39,7 +39,7 @@ _RICH_FRAME = re.compile(r"(?P<file>/\S{1,500}\.py):(?P<line>\d+) in (?P<func>\S
 # The name of a built-in exception, or of any class with its module before it.
 _RAISED = re.compile(
     r"(?P<type>(?:[A-Za-z_]\w{0,100}\.){1,12}[A-Za-z_<]\w{0,100}>?|"
-    r"[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Iteration|Warning|ExceptionGroup|Killed))"
+    r"(?:[A-Z]\w{0,80})?(?:Error|Exception|Interrupt|Exit|Iteration|Warning|ExceptionGroup))"
     r"(?:\((?P<of>[\w.]{1,100})\))?(?:: ?(?P<message>.*))?$",
     re.DOTALL,
 )

@@ -1,4 +1,4 @@
-"""One line at a time: what PyTorch, CUDA, Python and the engines above them print, and what must not be taken for it.
+"""One line at a time: what PyTorch, CUDA, Python and engines print, and what must not be taken for it.
 
 The lines stand in tests/fixtures/torch/lines.yaml with every event and field that each must give.
 """
@@ -6,14 +6,16 @@ The lines stand in tests/fixtures/torch/lines.yaml with every event and field th
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from helpers import events_of_lines, line_of, pattern_problems, unmatched_patterns
 
-from ncclscope.model import Event, Line
 from ncclscope.parsers import torch
+
+if TYPE_CHECKING:
+    from ncclscope.model import Event, Line
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures" / "torch" / "lines.yaml").read_text("utf-8")
@@ -50,8 +52,8 @@ def test_every_pattern_is_usable_and_seen_by_a_row() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["line"][:60])
 def test_text_before_the_message_does_not_hide_it(row: dict[str, Any]) -> None:
-    """Excerpts keep a prefix that nobody knows; the shell's one-word reports and bare exceptions need their line."""
-    wanted = {e["kind"] for e in row["events"]} - {"py.shell_signal", "py.exception_line", "py.interrupted"}
+    """Excerpts keep an unknown prefix; only a bare exception needs the start of its line."""
+    wanted = {e["kind"] for e in row["events"]} - {"py.exception_line", "py.interrupted"}
     if row["line"].startswith(("failed to recv", "Failed to recv")):
         wanted.discard("torch.store_closed")
     glued = line_of("  8%|8         | 81/1000 [00:41<07:21] " + row["line"], 1, **row.get("env", {}))
@@ -66,7 +68,7 @@ def test_a_line_cut_anywhere_never_fails(row: dict[str, Any]) -> None:
         events_of_lines(torch, [line_of(text[:cut], 1), line_of(text[cut:], 2)])
 
 
-# The nearest neighbours: a user's own words, progress, healthy start-up, NCCL's lines (NCCL's parser owns those).
+# The nearest neighbours: a user's own words, progress, healthy start-up, NCCL's own lines.
 OTHERS = [
     "",
     "step 1200 loss: nan lr: 3e-4",
@@ -106,8 +108,8 @@ def test_a_programs_own_words_are_not_taken(text: str) -> None:
 def test_the_global_rank_of_the_prefix_outranks_the_rank_in_the_group() -> None:
     """`[Rank 0]` inside a tensor-parallel group of global rank 5 is not global rank 0."""
     text = (
-        "[PG ID 2 PG GUID 9(TENSOR_MODEL_PARALLEL_GROUP) Rank 0]  failure detected by watchdog at work sequence id: 8 "
-        "PG status: last enqueued work: 9, last started work: 8, last completed work: 7"
+        "[PG ID 2 PG GUID 9(TENSOR_MODEL_PARALLEL_GROUP) Rank 0]  failure detected by watchdog at "
+        "work sequence id: 8 PG status: last enqueued work: 9, last started work: 8, last completed work: 7"
     )
     (known,) = events_of_lines(torch, [line_of(text, rank=5)])
     assert (known.get("rank"), known.get("rank_certain"), known.get("pg_rank")) == (5, True, 0)
@@ -124,8 +126,8 @@ def test_the_global_rank_of_the_prefix_outranks_the_rank_in_the_group() -> None:
 def test_a_watchdog_that_repeats_itself_is_marked() -> None:
     """The exception that ends the watchdog quotes the line before it."""
     work = (
-        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=17, OpType=ALLREDUCE, NumelIn=4, "
-        "NumelOut=4, Timeout(ms)=20000) ran for 20008 milliseconds before timing out."
+        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=17, OpType=ALLREDUCE, "
+        "NumelIn=4, NumelOut=4, Timeout(ms)=20000) ran for 20008 milliseconds before timing out."
     )
     events = events_of_lines(
         torch,
@@ -145,10 +147,10 @@ def test_an_asynchronous_cuda_error_first_seen_by_the_watchdog_is_no_quote() -> 
         torch,
         [
             line_of(
-                "Process group watchdog thread terminated with exception: CUDA error: unspecified launch failure",
+                "Process group watchdog thread terminated with exception: CUDA error: misaligned address",
                 1,
             ),
-            line_of("  what():  CUDA error: unspecified launch failure", 2),
+            line_of("  what():  CUDA error: misaligned address", 2),
         ],
     )[1:]
     assert (first.kind, first.get("quoted")) == ("cuda.error", None)
