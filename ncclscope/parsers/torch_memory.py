@@ -148,7 +148,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # RuntimeError: DataLoader worker (pid 41) is killed by signal: Bus error. It is possible that
     # dataloader's workers are out of shared memory. Please try to raise your shared memory limit.
     Pattern(
-        "torch.dataloader_killed",
+        "torch.dataloader_worker_killed",
         ") is killed by signal: ",
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal_name>[^.\n]{1,40})",
         nature="symptom",

@@ -42,7 +42,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     # KeyboardInterrupt   (Ctrl-C, or a launcher's SIGINT)
     Pattern(
-        "py.interrupted",
+        "py.keyboard_interrupt",
         "KeyboardInterrupt",
         r"^KeyboardInterrupt(?::|\s*$)",
         nature="consequence",
@@ -68,7 +68,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # Warning: WARNING: destroy_process_group() was not called before program exit, which can leak
     # resources. ...   (2.5 on)
     Pattern(
-        "torch.destroy_not_called",
+        "torch.not_destroyed",
         "destroy_process_group() was not called before",
         r"destroy_process_group\(\) was not called before program exit",
         nature="noise",
@@ -77,7 +77,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     # Warning: WARNING: process group has NOT been destroyed before we destruct ProcessGroupNCCL. ...   (2.4)
     Pattern(
-        "torch.destroy_not_called",
+        "torch.not_destroyed",
         "process group has NOT been destroyed before",
         r"process group has NOT been destroyed before we destruct ProcessGroupNCCL",
         nature="noise",

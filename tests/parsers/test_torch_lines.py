@@ -5,6 +5,7 @@ The lines stand in tests/fixtures/torch/lines.yaml with every event and field th
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ def test_every_pattern_is_usable_and_seen_by_a_row() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["line"][:60])
 def test_text_before_the_message_does_not_hide_it(row: dict[str, Any]) -> None:
     """Excerpts keep an unknown prefix; only a bare exception needs the start of its line."""
-    wanted = {e["kind"] for e in row["events"]} - {"py.exception_line", "py.interrupted"}
+    wanted = {e["kind"] for e in row["events"]} - {"py.exception_line", "py.keyboard_interrupt"}
     if row["line"].startswith(("failed to recv", "Failed to recv")):
         wanted.discard("torch.store_closed")
     glued = line_of("  8%|8         | 81/1000 [00:41<07:21] " + row["line"], 1, **row.get("env", {}))
@@ -190,3 +191,22 @@ def test_lines_of_64_kib_are_read_without_delay() -> None:
             events_of_lines(
                 torch, [line_of(text), line_of("Traceback (most recent call last):"), line_of(text)]
             )
+
+
+def test_no_event_has_a_field_that_its_kind_does_not_declare() -> None:
+    """Rules are checked against the declared names, so an undeclared field could never be used."""
+    declared: dict[str, set[str]] = {}
+    for pattern in torch.PATTERNS:
+        names = {*re.compile(pattern.regex).groupindex, *pattern.fields, *pattern.adds, "nature"}
+        declared.setdefault(pattern.kind, set()).update(names | ({"cause"} if pattern.cause else set()))
+    for block in torch.BLOCKS:
+        for kind, fields in block.kinds.items():
+            declared.setdefault(kind, set()).update(fields)
+    missing = {
+        (event.kind, name)
+        for row in ROWS
+        for event in events_of_lines(torch, [_line(row)])
+        for name in event.fields
+        if name not in declared[event.kind]
+    }
+    assert missing == set()

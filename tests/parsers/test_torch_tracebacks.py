@@ -385,6 +385,26 @@ def test_text_before_the_head_does_not_matter(head: str, type_: str) -> None:
     assert event.get("type") == type_
 
 
+def test_a_panel_drawn_by_rich_is_read() -> None:
+    """accelerate and others install rich's handler: boxes around the frames, the exception below."""
+    event = one(
+        """
+        ╭───────────────────── Traceback (most recent call last) ──────────────────────╮
+        │ /app/train.py:15 in main                                                     │
+        │                                                                              │
+        │   12 def main():                                                             │
+        │ ❱ 15     1 / 0                                                               │
+        ╰──────────────────────────────────────────────────────────────────────────────╯
+        ZeroDivisionError: division by zero
+        """
+    )
+    assert (event.get("type"), event.get("user_file"), event.get("user_line")) == (
+        "ZeroDivisionError",
+        "/app/train.py",
+        15,
+    )
+
+
 def test_code_from_a_string_and_deep_recursion() -> None:
     """`<string>` is the user's code; repeated frames count."""
     event = one(
