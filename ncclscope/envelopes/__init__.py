@@ -1,4 +1,4 @@
-"""Takes the prefixes that launchers, collectors and loggers put in front of a log line off, and keeps what they say."""
+"""Takes prefixes of launchers, collectors and loggers off log lines, and keeps what they say."""
 
 from ncclscope.envelopes.unwrapper import Unwrapper
 

@@ -12,7 +12,7 @@ from ncclscope.model import Envelope
 
 __all__ = ["Draft", "Known", "epoch_stamp", "iso_stamp", "short_stamp", "zone_between"]
 
-# A collector stamps a line after it was written; a line that waited longer than this says nothing about the zone.
+# A collector stamps a line after it was written; one that waited longer than this does not show the zone.
 _LAG_S = 120.0
 _QUARTER_S = 900
 _HALF_A_YEAR_S = 180 * 86_400
@@ -23,8 +23,8 @@ _MAX_EPOCH_S = 253_402_300_799  # the end of year 9999
 class Known:
     """What the sample of a stream showed.
 
-    layers: names of the ambiguous layers that are real here. words: for layers that take a word, the forms seen
-    (digits replaced by `#`). hosts: NCCL hosts. zone: minutes east of UTC of the processes' own times.
+    layers: names of the ambiguous layers that are real here. words: for layers that take a word, the forms
+    seen (digits replaced by `#`). hosts: NCCL hosts. zone: minutes east of UTC of the processes' own times.
     """
 
     layers: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ class Draft:
 
 
 def _complete(own: Stamp, collected: Stamp | None, zone: int | None) -> Stamp:
-    """Year and zone of a process's local time, from the collector's time on the same line and the stream's zone."""
+    """Year and zone of a local time, from the collector's time on its line and the stream's zone."""
     if collected is None or collected.utc is None:
         return own if zone is None else replace(own, zone=zone)
     if not own.year_known:
@@ -125,7 +125,7 @@ def zone_between(own: Stamp, collected: Stamp) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _minute(date_to_minute: str) -> float | None:
-    """The start of the minute that `2026-05-26T12:34` names: most lines of a log share it with their neighbours."""
+    """The start of the minute `2026-05-26T12:34`: most lines of a log share it with their neighbours."""
     d = date_to_minute
     stamp = stamp_of(int(d[:4]), int(d[5:7]), int(d[8:10]), d[11:16] + ":00")
     return None if stamp is None else stamp.seconds

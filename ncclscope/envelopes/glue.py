@@ -38,8 +38,8 @@ def may_be_tagged(text: str) -> bool:
 class Tagged:
     """A text taken apart at its tags.
 
-    head: what stands before the first. parts: one text a tag, in order, its fragments joined. cut: whether a text had
-    its own tag in the middle.
+    head: what stands before the first. parts: one text a tag, in order, its fragments joined. cut: whether a
+    text had its own tag in the middle.
     """
 
     head: str

@@ -126,17 +126,18 @@ def _vllm(d: Draft, m: _M, _: Known) -> None:
     d.own = short_stamp(m[2], m[3], m[4], None, "process")
 
 
-def _version(d: Draft, m: _M, _: Known) -> None:
+def _version(d: Draft, *_: object) -> None:
     d.logger, d.level = "nccl", "VERSION"
 
 
 # node-01:13571:13582 [0] NCCL INFO text
-# node-01:13571:13582 [0] misc/socket.cc:484 (ncclSocketPollConnect) NCCL WARN text            (function: 2.30.7)
-# node-01:11:42 [0] int nccl_ofi_foo(struct bar*, int):123 NCCL WARN text                      (AWS plug-in)
+# node-01:13571:13582 [0] misc/socket.cc:484 (ncclSocketPollConnect) NCCL WARN text   (2.30.7)
+# node-01:11:42 [0] int nccl_ofi_foo(struct bar*, int):123 NCCL WARN text             (AWS plug-in)
 # node-01:11:42 NCCL CALL ncclAllReduce(...)                                                    (TRACE builds)
 NCCL_PREFIX = (
     r"([\w.-]{1,255}):(\d{1,10}):(\d{1,10}) (?:\[(-?\d{1,10})\] )?"
-    r"(?:([^\[\]\n]{1,400}?:\d{1,7})(?: \([^()]{0,200}\))? )??NCCL (INFO|WARN|TRACE|CALL|VERSION|ERROR|ABORT)(?: |$)"
+    r"(?:([^\[\]\n]{1,400}?:\d{1,7})(?: \([^()]{0,200}\))? )??"
+    r"NCCL (INFO|WARN|TRACE|CALL|VERSION|ERROR|ABORT)(?: |$)"
 )
 
 INNER: tuple[Layer, ...] = (
@@ -144,11 +145,12 @@ INNER: tuple[Layer, ...] = (
     Layer("[rankN]:", ("[", "r"), r"\[rank(\d{1,7})\]: ?", _rank, inner=True),
     # Lightning: `[rank: 3] text`
     Layer("Lightning", ("[", "r"), r"\[rank: (\d{1,7})\] ?", _rank, inner=True),
-    # c10 2.4+ `[E526 12:34:56.123456789 ProcessGroupNCCL.cpp:616] `, 2.2 and 2.3 `[E ProcessGroupNCCL.cpp:1316] `
+    # c10 2.4+ `[E526 12:34:56.123456789 ProcessGroupNCCL.cpp:616] `, before `[E socket.cpp:1316] `
     Layer(
         "c10",
         ("[", "IWEF"),
-        r"\[([IWEF])(?:(\d{1,2}?)(\d\d) (\d\d:\d\d:\d\d)\.(\d{6,9}))? ([\w./+-]{1,255}\.(?:cpp|hpp|h|cc|cu|cuh|c|mm):\d{1,7})\] ?",
+        r"\[([IWEF])(?:(\d{1,2}?)(\d\d) (\d\d:\d\d:\d\d)\.(\d{6,9}))? "
+        r"([\w./+-]{1,255}\.(?:cpp|hpp|h|cc|cu|cuh|c|mm):\d{1,7})\] ?",
         _c10,
         inner=True,
         last=True,
@@ -168,7 +170,7 @@ INNER: tuple[Layer, ...] = (
     ),
     # NCCL's own prefix; host names start with a letter or digit
     Layer("NCCL", (WORD, ""), NCCL_PREFIX, _nccl, inner=True, last=True),
-    # excerpts that lost the host: `misc/shmutils.cc:88 NCCL WARN text`, `[0] NCCL INFO text`, `NCCL WARN text`
+    # excerpts without the host: `misc/shmutils.cc:88 NCCL WARN text`, `[0] NCCL INFO text`, `NCCL WARN text`
     Layer(
         "NCCL",
         ("[:" + WORD, ""),
@@ -193,9 +195,8 @@ INNER: tuple[Layer, ...] = (
     Layer(
         "DeepSpeed",
         ("[", DIGITS),
-        r"\["
-        + _DATE
-        + r",(\d{3})\] \[([A-Z]{4,8})\] \[([\w.]{1,200}:\d{1,7}):[\w<>]{1,200}\] ?(?:\[Rank (-?\d{1,7})\] ?)?",
+        r"\[" + _DATE + r",(\d{3})\] \[([A-Z]{4,8})\] \[([\w.]{1,200}:\d{1,7}):[\w<>]{1,200}\] ?"
+        r"(?:\[Rank (-?\d{1,7})\] ?)?",
         _deepspeed,
         inner=True,
         last=True,
@@ -219,7 +220,7 @@ INNER: tuple[Layer, ...] = (
         _megatron,
         inner=True,
     ),
-    # SGLang: `[2026-11-30 12:00:00 DP0 TP3] text`; without tags the time of NCCL's WARN lines and of many scripts
+    # SGLang: `[2026-11-30 12:00:00 DP0 TP3] text`; without tags the time of NCCL's WARN lines and of scripts
     Layer(
         "[time]",
         ("[", DIGITS),
@@ -277,7 +278,8 @@ INNER: tuple[Layer, ...] = (
         _submitit,
         inner=True,
     ),
-    # `2026-05-26 12:34:56,123 - trainer - ERROR - text`, `... INFO train: text`, Ray's `...\tINFO worker.py:2029 -- text`
+    # `2026-05-26 12:34:56,123 - trainer - ERROR - text`, `... INFO train: text`;
+    # Ray's `...\tINFO worker.py:2029 -- text`
     Layer(
         "Python logging",
         (DIGITS, DIGITS),

@@ -19,7 +19,7 @@ WORD = string.ascii_letters + string.digits + "_.-"
 
 @lru_cache(maxsize=128)
 def compiled(source: str) -> re.Pattern[str]:
-    """The compiled form, made on first use: most streams use a handful of the layers, and start-up must be short."""
+    """The compiled form, made on first use: a stream uses few of the layers, and start-up must be short."""
     return re.compile(source, re.ASCII)
 
 
@@ -30,9 +30,10 @@ Take = Callable[[Draft, "re.Match[str]", Known], bool | None]
 class Layer:
     """One kind of prefix.
 
-    first: the characters it can start with, and those that can stand second (empty: any). inner: written by the rank's
-    own logger, so no launcher prefix can follow it. last: the message follows. learned: common text can look like it,
-    so it counts only where many lines of the stream carry it; word then gives the part whose form must recur.
+    first: the characters it can start with, and those that can stand second (empty: any). inner: written
+    by the rank's own logger, so no launcher prefix can follow it. last: the message follows. learned: common
+    text can look like it, so it counts only where many lines of the stream carry it; word then gives the part
+    whose form must recur.
     """
 
     __slots__ = ("_second", "_source", "_start", "inner", "last", "learned", "match", "name", "take", "word")

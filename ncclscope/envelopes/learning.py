@@ -1,4 +1,4 @@
-"""Tells from a sample which ambiguous prefixes of a stream are real: a wrapper is real when many lines carry it."""
+"""Tells from a sample which ambiguous prefixes are real: a wrapper is real when many lines carry it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Peeled = tuple[str, int, Draft]
 
 _FEW = 10  # up to so many lines, all must carry a prefix
 _SHARE = 0.6
-# A banner without prefixes can come first: so many lines in a row that nearly all carry the prefix are enough too.
+# A banner without prefixes can come first: so many lines in a row of which nearly all carry it are enough.
 _RUN = 50
 _RUN_SHARE = 0.9
 _MOST_DEPTH = 4
@@ -121,7 +121,7 @@ def splits(raw: bytes) -> bool:
 
 
 def open_text(peeler: Peeler, text: str, draft: Draft, depth: int) -> list[Peeled]:
-    """The texts of one line of the sample with their layers off, as far as this can tell without splitting them."""
+    """The texts of one line of the sample with their layers off, not split any further."""
     pos, _, piece = peeler.peel(text, draft)
     if piece:
         draft.partial = False

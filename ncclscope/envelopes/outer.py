@@ -219,13 +219,16 @@ OUTER: tuple[Layer, ...] = (
     CRI,
     # dmesg --time-format iso
     Layer("dmesg iso", _DIGIT, _ISO + r",(\d{6})([+-]\d\d:\d\d) ", _dmesg_iso, last=True),
-    # journalctl -o short-iso, rsyslog with RFC 3339 times: `2026-05-26T12:34:56+0000 node-02 trainer[4242]: text`
+    # journalctl -o short-iso, rsyslog: `2026-05-26T12:34:56+0000 node-02 trainer[4242]: text`
     Layer(
         "journal iso", _DIGIT, _ISO + r"(?:[.,](\d{1,9}))?([+-]\d\d:?\d\d) (\S{1,255}) " + _APP, _journal_iso
     ),
     # logcli: `2026-05-26T12:34:56Z {container="pytorch", pod="trainer-worker-2"} text`
     Layer(
-        "logcli", _DIGIT, _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r" (\{\w{1,100}=[^{}]{0,2000}\})(?:[ \t]+|$)", _logcli
+        "logcli",
+        _DIGIT,
+        _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r" (\{\w{1,100}=[^{}]{0,2000}\})(?:[ \t]+|$)",
+        _logcli,
     ),
     # `May 26 12:34:56 node-02 kernel: text`
     Layer(
@@ -262,7 +265,8 @@ OUTER: tuple[Layer, ...] = (
     Layer(
         "dmesg -x",
         ("kudasl", "esuyo"),
-        r"(kern|user|daemon|auth|syslog|local\d) {0,8}:(emerg|alert|crit|err|warn|notice|info|debug) {0,8}: ?",
+        r"(kern|user|daemon|auth|syslog|local\d) {0,8}:"
+        r"(emerg|alert|crit|err|warn|notice|info|debug) {0,8}: ?",
         _dmesg_decoded,
     ),
     # /dev/kmsg: `3,1234,12345678901,-;text`

@@ -49,8 +49,8 @@ class Peeler:
     def peel(self, text: str, draft: Draft) -> tuple[int, int, bool]:
         """Fills `draft`; returns (where the body begins, where the layers of the rank itself begin, False).
 
-        The last is True when it stopped behind a CRI header, because draft.partial or self.joins is set: that text is
-        or may be a piece of a longer one, and its other layers have not come off.
+        The last is True when it stopped behind a CRI header, because draft.partial or self.joins is set: that
+        text is or may be a piece of a longer one, and its other layers have not come off.
         """
         pos = 0
         inner_at = -1

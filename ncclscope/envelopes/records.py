@@ -27,7 +27,7 @@ _DOCKER = frozenset({"log", "stream", "time", "attrs"})
 _DOCKER_PIECE = 16_000
 _SEVERITY = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 
-# ASCII that an encoder did not have to escape but did: `\/`, `\u0027`; literals are then invisible to a byte search.
+# ASCII that an encoder escaped without need: `\/`, `\u0027`; a byte search does not see such literals.
 _HIDDEN = rb"\\/|\\u00(?:2[013-57-9a-fA-F]|3[0-9abdABDfF]|[4-6][0-9a-fA-F]|5[0-9abdefABDEF]|7[0-9a-eA-E])"
 # A record that was cut, or a line of one printed over several lines.
 _FIELD = r'"(log|message|MESSAGE|textPayload|line)"\s{0,8}:\s{0,8}"((?:[^"\\]|\\.)*)(")?'
@@ -162,8 +162,9 @@ def _fields(d: Draft, record: Mapping[str, Any]) -> None:
         labels.get("container"), record.get("containerName"), d.container,
     )  # fmt: skip
     d.host = _first(
-        record.get("_HOSTNAME"), kubernetes.get("host"), _dict(kubernetes.get("node")).get("name"), labels.get("node_name"),
-        labels.get("compute.googleapis.com/resource_name"), labels.get("host"), record.get("nodeName"),
+        record.get("_HOSTNAME"), kubernetes.get("host"), _dict(kubernetes.get("node")).get("name"),
+        labels.get("node_name"), labels.get("compute.googleapis.com/resource_name"), labels.get("host"),
+        record.get("nodeName"),
         record.get("hostname"), d.host,
     )  # fmt: skip
     pid = record.get("_PID")

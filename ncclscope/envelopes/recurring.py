@@ -54,7 +54,7 @@ class RecurringPrefixes:
         return None if stamp is None else (end, _with_time(env, stamp))
 
     def remember(self, text: str, body: str, env: Envelope) -> None:
-        """Takes note of a line that is one prefix and `body`, if all the prefix says but a collector's time is fixed."""
+        """Takes note of a line that is a prefix and `body`, if only a collector's time varies in it."""
         end = text.find(_MARK, 0, _LONGEST) + len(_MARK)
         if end < len(_MARK) or text[end:] != body or env.logger != "nccl" or env.collected or env.repeated:
             return

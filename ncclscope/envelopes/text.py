@@ -7,7 +7,7 @@ from ncclscope.envelopes.layer import compiled
 __all__ = ["clean"]
 
 _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x9b[0-9;?]*[ -/]*[@-~]"
-# Control characters but tab and carriage return, what reorders or hides text on a terminal, and lone surrogates.
+# Control characters but tab and carriage return, what reorders or hides text, and lone surrogates.
 _CONTROL = r"[\x00-\x08\x0a-\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 
 

@@ -65,7 +65,7 @@ class Unwrapper:
     def learn(self, sample: Sequence[bytes]) -> None:
         """Looks at raw physical lines to tell which ambiguous prefixes are real.
 
-        May be called again with later lines; what counts is all lines seen so far, not how they were handed over.
+        May be called again with later lines; all lines seen so far count, however they were handed over.
         """
         for raw in sample:
             if self._export is None and ExportRecords.begins(raw):
@@ -84,7 +84,7 @@ class Unwrapper:
 
     @property
     def splits_text(self) -> bool:
-        """Whether every line must be unwrapped before its text can be searched: the envelope splits or escapes it."""
+        """Whether text must be unwrapped before it can be searched: the envelope splits or escapes it."""
         return self._splits
 
     def unwrap(self, raw: bytes, line_no: int) -> list[Line]:
@@ -114,7 +114,7 @@ class Unwrapper:
         return out
 
     def describe(self) -> str:
-        """The layers of this stream as far as the sample showed, outermost first: `kubectl --prefix > time > c10`."""
+        """The layers that the sample showed, outermost first: `kubectl --prefix > time > [rankN]: > c10`."""
         return self._chain
 
     def _exported(self, record: tuple[list[tuple[str, Draft]], SourceRef] | None) -> list[Line]:
@@ -124,7 +124,7 @@ class Unwrapper:
                 self._take(clean(text), draft, record[1], out, 1)
         return out
 
-    # The stages of one text: tags that share a line, layers, records, continuation, progress bars, glued lines.
+    # The stages of one text: layers, continuation, records, tags that share a line, bars, glued lines.
 
     def _take(self, text: str, base: Draft | None, ref: SourceRef, out: list[Line], depth: int) -> None:
         if depth > MOST_NESTING:

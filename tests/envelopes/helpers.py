@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ncclscope.envelopes import Unwrapper
-from ncclscope.model import Envelope, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ncclscope.model import Envelope, Line
 
 
 def unwrap_all(lines: Sequence[str | bytes], *, learn: bool = True) -> list[Line]:

@@ -1,4 +1,4 @@
-"""Promises for any input: no error, no state between ordinary lines, and no dependence on how a sample was cut."""
+"""Promises for any input: no error, no state between lines, no dependence on how a sample was cut."""
 
 from __future__ import annotations
 

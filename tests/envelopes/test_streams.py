@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from ncclscope.envelopes import Unwrapper
 from ncclscope.envelopes.unwrapper import CUT, MAX_BODY
 
 from .helpers import said, unwrap_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # A job as its ranks print it: banner, NCCL, Python logging, a traceback, c10, a message over several lines.
 JOB = [
@@ -20,7 +23,7 @@ JOB = [
     "node-01:101:101 [1] NCCL INFO cudaDriverVersion 12040",
     "2026-11-30 20:38:25,576 INFO train: step 0 loss 2.31",
     "",
-    "[2026-11-30 20:38:26] node-01:100:120 [0] misc/socket.cc:484 NCCL WARN socketProgress: Connection closed",
+    "[2026-11-30 20:38:26] node-01:100:120 [0] misc/socket.cc:484 NCCL WARN Connection closed",
     "node-01:100:120 [0] NCCL INFO misc/socket.cc:47 -> 6",
     "[rank1]: Traceback (most recent call last):",
     '[rank1]:   File "/workspace/train.py", line 12, in <module>',
@@ -148,7 +151,8 @@ def test_a_host_counts_only_in_a_form_that_was_seen() -> None:
 
 
 def test_progress_bars_are_split_and_keep_the_outer_identity() -> None:
-    bar = "[pod/a/b] \r  5%|# | 5/100\r 10%|# | 10/100 [00:01<00:09,  9.50it/s][rank1]: Traceback (most recent call last):\r"
+    bar = "[pod/a/b] \r  5%|# | 5/100\r 10%|# | 10/100 [00:01<00:09,  9.50it/s]"
+    bar += "[rank1]: Traceback (most recent call last):\r"
     lines = unwrap_all([bar])
     assert [line.text for line in lines] == [
         "  5%|# | 5/100",
