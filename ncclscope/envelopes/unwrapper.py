@@ -75,6 +75,7 @@ class Unwrapper:
                 self._sample.append(clean(raw[:SAMPLE_WIDTH].decode("utf-8", "replace")))
         known, peeled = learn(self._peel_sample)
         self._peeler = Peeler(known)
+        self._peeler.joins = bool(self._held)
         self._prefixes.clear()
         self._chain = chain(peeled)
 

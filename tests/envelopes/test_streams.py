@@ -324,3 +324,12 @@ def test_no_line_keeps_a_control_character() -> None:
     escaped = json.dumps({"log": hostile + "\ud800\n", "stream": "stderr", "time": "x"})
     (line,) = unwrap_all([escaped])
     assert all(c.isprintable() or c == "\t" for c in line.text)
+
+
+def test_learning_again_does_not_lose_a_text_that_goes_on() -> None:
+    start, end = (f"2026-05-26T12:34:56.1Z stdout {tag}".encode() for tag in ("P [rank1]: Value", "F Error: x"))
+    unwrapper = Unwrapper("a")
+    unwrapper.learn([start])
+    assert unwrapper.unwrap(start, 1) == []
+    unwrapper.learn([end])
+    assert [line.text for line in unwrapper.unwrap(end, 2)] == ["ValueError: x"]
