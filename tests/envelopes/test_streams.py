@@ -327,7 +327,8 @@ def test_no_line_keeps_a_control_character() -> None:
 
 
 def test_learning_again_does_not_lose_a_text_that_goes_on() -> None:
-    start, end = (f"2026-05-26T12:34:56.1Z stdout {tag}".encode() for tag in ("P [rank1]: Value", "F Error: x"))
+    start = b"2026-05-26T12:34:56.1Z stdout P [rank1]: Value"
+    end = b"2026-05-26T12:34:56.2Z stdout F Error: x"
     unwrapper = Unwrapper("a")
     unwrapper.learn([start])
     assert unwrapper.unwrap(start, 1) == []
