@@ -112,7 +112,8 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="noise",
         since="2.26.3",
     ),
-    # NVML failure 'Driver/library version mismatch'        nvmlInit_v2() failed: Driver/library version mismatch
+    # NVML failure 'Driver/library version mismatch'
+    # nvmlInit_v2() failed: Driver/library version mismatch
     *(
         Pattern(
             "nccl.nvml_failure",
@@ -124,7 +125,7 @@ PATTERNS: tuple[Pattern, ...] = (
             since=since,
         )
         for literal, regex, since in (
-            ("NVML failure", r"NVML failure '(?P<error>[^'\n]+)", "2.28.7"),
+            ("NVML failure", r"NVML failure '(?P<error>[^'\n]+)", "2.3.5"),
             ("nvmlInit", r"(?P<call>nvmlInit\w*)\(\) failed: (?P<error>[^\n]+)", "2.3.5"),
             ("nvmlDevice", r"(?P<call>nvmlDevice\w+)\([^)\n]*\) failed: (?P<error>[^\n]+)", "2.3.5"),
         )

@@ -157,7 +157,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "async e",
         r"NET/IB\w* : " + _DEVICE + r" Got (?:non-fatal )?async (?:error )?event ?: (?P<event>[^(\n]+)",
         nature="symptom",
-        refine=_event,
+        refine=unless_probe(_event),
         since="2.20.3",
     ),
     # NET/IB : Got async event : local catastrophic error         up to 2.19
@@ -166,7 +166,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Got async event",
         r"NET/IB\w* : Got async event : (?P<event>[^(\n]+)",
         nature="symptom",
-        refine=_event,
+        refine=unless_probe(_event),
         until="2.19.4",
     ),
     # NET/IB : mlx5_0:1 async fatal event: local catastrophic error        ... event on QP (0x7f) qpn=12 ...:
@@ -179,7 +179,7 @@ PATTERNS: tuple[Pattern, ...] = (
         + r" async fatal event(?: on (?P<object>CQ|QP|SRQ)[^\n]*?)?: (?P<event>[A-Za-z][^(\n]+)",
         nature="symptom",
         fields={"fatal": True},
-        refine=_event,
+        refine=unless_probe(_event),
         since="2.23.4",
     ),
     # NET/IB : mlx5_0:1 GID table changed

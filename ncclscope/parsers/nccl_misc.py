@@ -15,21 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS"]
 
-# Calls that other patterns read more closely.
-_READ_ELSEWHERE = ("ibv_", "mlx5dv_", "connect", "recv", "send", "posix_fallocate", "shm_open")
+# The system calls whose failure NCCL reports so; connect, posix_fallocate and shm_open are read more closely.
+_CALLS = (
+    r"open|close|read|write|fcntl|fstat|poll|pipe|eventfd|mkstemp|unlink|rename|ftruncate|fallocate|mmap|munmap"
+    r"|socket|bind|listen|accept|getsockname|getsockopt|setsockopt|pthread_\w+|sched_\w+|shm_unlink|dlopen"
+)
 
 
 def _call(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
-    if m["call"].startswith(_READ_ELSEWHERE):
-        return None
-    name = errno_of(m["errno_text"])
-    fields: dict[str, Value] = {"errno_name": name} if name else {}
-    if name in ("EMFILE", "ENFILE"):
-        fields |= {"nature": "cause", "cause": "fd-limit"}
-    return fields
-
-
-def _socket(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
     name = errno_of(m["errno_text"])
     if name in ("EMFILE", "ENFILE"):
         return {"errno_name": name, "nature": "cause", "cause": "fd-limit"}
@@ -97,6 +90,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Invalid NCCL_COMM_ID, please use format",
         nature="cause",
         cause="invalid-usage",
+        refine=unless_probe(),
         since="2.3.5",
     ),
     # ncclSocketInit: Socket creation failed : Too many open files         socketTryAccept: Accept failed: ...
@@ -108,7 +102,7 @@ PATTERNS: tuple[Pattern, ...] = (
             literal,
             regex + r" ?:? (?P<errno_text>[A-Z][a-zA-Z ]*[a-z])",
             nature="symptom",
-            refine=unless_probe(_socket),
+            refine=unless_probe(_call),
             adds=("errno_name",),
         )
         for literal, regex in (
@@ -132,7 +126,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "nccl.call_failed",
         "Call to ",
-        r"Call to (?P<call>[a-z]\w*) failed(?: :|:| with error) (?P<errno_text>[A-Z][^\n]*)",
+        rf"Call to (?P<call>{_CALLS}) failed(?: :|:| with error) (?P<errno_text>[A-Z][^\n]*)",
         nature="symptom",
         refine=unless_probe(_call),
         adds=("errno_name",),

@@ -29,7 +29,12 @@ def _devices(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
 
 PATTERNS: tuple[Pattern, ...] = (
     # Using network Socket
-    Pattern("nccl.network", "Using network ", r"Using network (?P<network>\S.*?)\s*$", since="2.6.4"),
+    Pattern(
+        "nccl.network",
+        "Using network ",
+        r"Using network (?P<network>\w*[A-Z]\w*(?: \w+)?)\s*$",
+        since="2.6.4",
+    ),
     # NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.12<0>
     # NET/Socket : Using [0]eth0:10.0.0.11<0>
     *(

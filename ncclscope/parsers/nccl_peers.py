@@ -187,6 +187,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Bootstrap : no socket interface found",
         nature="cause",
         cause="network-interface",
+        refine=unless_probe(),
         since="2.4.8",
     ),
     # NET/Socket : no interface found        NET/IB : No IP interface found.
@@ -227,7 +228,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r" both on CUDA device (?P<bus_id>[0-9a-f]+)",
         nature="cause",
         cause="duplicate-gpu",
-        refine=_duplicate,
+        refine=unless_probe(_duplicate),
         since="2.5.6",
     ),
     # Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this
@@ -240,6 +241,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Multiple [Rr]anks (?:are|detected) using the same GPU",
         nature="cause",
         cause="duplicate-gpu",
+        refine=unless_probe(),
         since="2.30.3",
     ),
     # Bootstrap Root : mismatch in info from procs, nranks 3 vs 2, nroots 1 vs 1, iroot 0 vs 0
@@ -248,7 +250,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Bootstrap Root : mismatch",
         r"Bootstrap Root : mismatch in info from procs, nranks (\d+) vs (\d+)",
         nature="symptom",
-        refine=_nranks,
+        refine=unless_probe(_nranks),
         adds=("nranks_values", "same_nranks"),
         since="2.23.4",
     ),
@@ -258,7 +260,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "Bootstrap Root : mismatch",
         r"Bootstrap Root : mismatch in rank count from procs (\d+) : (\d+)",
         nature="symptom",
-        refine=_nranks,
+        refine=unless_probe(_nranks),
         adds=("nranks_values", "same_nranks"),
         since="2.3.5",
         until="2.22.3",
@@ -280,6 +282,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r" rank (?P<peer_rank>\d+) version (?P<remote>\d+)",
         nature="cause",
         cause="version-mismatch",
+        refine=unless_probe(),
         since="2.23.4",
     ),
     # NCCL version mismatch with remote peer 192.0.2.2<45090> (local: 22809, remote 22602)          RAS thread
@@ -291,10 +294,11 @@ PATTERNS: tuple[Pattern, ...] = (
         + r" \(local: (?P<local>[\w.+-]+), remote (?P<remote>[\w.+-]+)\)",
         nature="cause",
         cause="version-mismatch",
+        refine=unless_probe(),
         since="2.24.3",
     ),
     # socketFinalizeAccept: wrong magic 1234 != 5678        another job or program connected to this port
-    # socketFinalizeAccept from 10.0.0.2<4000>: socket magic mismatch (peer 0x1 != expected 0x2), discarding ...
+    # socketFinalizeAccept from 10.0.0.2<4000>: socket magic mismatch (peer 0x1 != expected 0x2), ...
     *(
         Pattern(
             "nccl.wrong_magic",

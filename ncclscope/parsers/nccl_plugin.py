@@ -128,7 +128,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "nccl.plugin",
         "Assigned NET plugin",
-        r"Assigned (?P<plugin>NET) plugin (?P<name>.+?) to comm",
+        r"Assigned (?P<plugin>NET) plugin (?P<name>.{1,80}?) to comm",
         fields={"outcome": "assigned"},
         since="2.27.3",
     ),
@@ -154,7 +154,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "nccl.network_not_found",
         "Error: network ",
-        r"Error: network (?P<network>\S.*?) not found",
+        r"Error: network (?P<network>\S.{0,80}?) not found",
         nature="symptom",
         refine=unless_probe(_network_missing),
         adds=("suggests",),

@@ -61,7 +61,7 @@ def _result_words(words: str, name: str) -> Pattern:
     return Pattern(
         "nccl.error_class",
         words,
-        rf"(?:NCCL error[^\n]{{0,200}}|NCCL failure[^\n]{{0,120}}|NCCL Error \d: |NCCL WARN .*){words}",
+        rf"(?:NCCL error[^\n]{{0,200}}|NCCL failure[^\n]{{0,120}}|NCCL Error \d: ){words}",
         nature="consequence" if name == "ncclRemoteError" else "symptom",
         fields={"name": name, "code": _CODES[name]},
     )
@@ -93,6 +93,8 @@ def _open_last_error(_m: re.Match[str], line: Line) -> Collector | None:
 
 
 _CONSEQUENCE = "consequence"
+# A name starts where no name character stands before it: long runs are then tried once, not from every place.
+_FILE = r"(?<![\w./+-])(?P<file>[\w./+-]{1,200}"
 _ARROW = r":(?P<line>\d+)(?: \((?P<func>[^()]{1,200})\))? -> (?P<code>\d+)"
 _ARROW_END = r"(?: \((?P<errno_text>[^)]*)\))?(?: \[(?P<thread>[^\]]+)\])?\s*$"
 
@@ -101,14 +103,14 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("nccl.warn", "NCCL WARN", r"", nature="symptom", refine=_warn, adds=_WARN_FIELDS),
     # init.cc:1345 -> 1      misc/socket.cc:829 (socketProgress) -> 6      group.cc:70 -> 1 [Async thread]
     # misc/shmutils.cc:72 -> 2 (No space left on device)
-    Pattern("nccl.trail", ".cc:", r"(?P<file>[\w./+-]+\.cc)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
+    Pattern("nccl.trail", ".cc:", _FILE + r"\.cc)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
     # enqueue.cu:198 -> 1     up to 2.5
-    Pattern("nccl.trail", ".cu:", r"(?P<file>[\w./+-]+\.cu)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
+    Pattern("nccl.trail", ".cu:", _FILE + r"\.cu)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
     # include/shm.h:48 -> 2
     Pattern(
         "nccl.trail",
         "include/",
-        r"(?P<file>[\w./+-]*include/\w+\.h)" + _ARROW + _ARROW_END,
+        r"(?<![\w./+-])(?P<file>(?:[\w./+-]{1,200}/)?include/\w{1,80}\.h)" + _ARROW + _ARROW_END,
         nature=_CONSEQUENCE,
     ),
     # ncclUnhandledCudaError: Call to CUDA function failed.        PyTorch 1.10+
