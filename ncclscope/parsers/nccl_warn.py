@@ -96,7 +96,7 @@ _CONSEQUENCE = "consequence"
 # A name starts where no name character stands before it: long runs are then tried once, not from every place.
 _FILE = r"(?<![\w./+-])(?P<file>[\w./+-]{1,200}"
 _ARROW = r":(?P<line>\d+)(?: \((?P<func>[^()]{1,200})\))? -> (?P<code>\d+)"
-_ARROW_END = r"(?: \((?P<errno_text>[^)]*)\))?(?: \[(?P<thread>[^\]]+)\])?\s*$"
+_ARROW_END = r"(?: \((?P<errno_text>[^)]{0,100})\))?(?: \[(?P<thread>[^\]]{1,60})\])?\s*$"
 
 PATTERNS: tuple[Pattern, ...] = (
     # node1:11:42 [0] transport/net_ib.cc:1234 NCCL WARN NET/IB : ...       every version

@@ -113,7 +113,7 @@ def test_whole_init_line_is_not_also_a_cut_one() -> None:
 
 
 EXCEPTION = """\
-torch.distributed.DistBackendError: NCCL error in: /pytorch/c10d/ProcessGroupNCCL.cpp:3690, unhandled cuda error \
+torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, unhandled cuda error \
 (run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2
 ncclUnhandledCudaError: Call to CUDA function failed.
 Last error:
