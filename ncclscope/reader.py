@@ -68,6 +68,7 @@ class _Open:
     voice: Voice
     logger: str | None
     collector: Collector
+    kinds: frozenset[str]
     left: int = MAX_BLOCK_LINES
 
 
@@ -287,8 +288,8 @@ def _read_every_line(block: bytes, state: _State) -> None:
 
 def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes, int] | None) -> None:
     """One logical line: to the blocks under way, then to the patterns that its literals call for."""
-    if state.open:
-        _feed(line, state)
+    # A line that belongs to a block under way (the second half of a chained traceback) does not open its like anew.
+    taken = _feed(line, state) if state.open else frozenset()
     for number in numbers:
         for pattern in state.index.patterns[number]:
             try:
@@ -301,7 +302,8 @@ def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes,
                     event = _with_context(event, place, state)
                 _emit(event, state)
         for block in state.index.blocks[number]:
-            _open(block, line, state)
+            if taken.isdisjoint(block.kinds):
+                _open(block, line, state)
 
 
 def _open(block: Block, line: Line, state: _State) -> None:
@@ -314,11 +316,13 @@ def _open(block: Block, line: Line, state: _State) -> None:
         _report(state, "/".join(block.kinds), line, error)
         return
     if collector is not None:
-        state.open.append(_Open(line.env.voice, line.env.logger, collector))
+        state.open.append(_Open(line.env.voice, line.env.logger, collector, frozenset(block.kinds)))
 
 
-def _feed(line: Line, state: _State) -> None:
+def _feed(line: Line, state: _State) -> frozenset[str]:
+    """Offers the line to every block under way; the kinds of those that took it."""
     env = line.env
+    taken: frozenset[str] = frozenset()
     for item in list(state.open):
         item.left -= 1
         other_voice = env.voice != item.voice
@@ -329,11 +333,14 @@ def _feed(line: Line, state: _State) -> None:
             except Exception as error:
                 _report(state, type(item.collector).__name__, line, error)
                 wants_more = False
-            if not wants_more:
+            if wants_more:
+                taken |= item.kinds
+            else:
                 item.left = 0
         if item.left <= 0:
             state.open.remove(item)
             _close(item, state)
+    return taken
 
 
 def _close(item: _Open, state: _State) -> None:

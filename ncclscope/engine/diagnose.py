@@ -94,6 +94,11 @@ def diagnose(
 
 def _blamed(rule: Rule, some: Sequence[Observation]) -> list[Observation]:
     """The observations that name the culprit, the first one in front."""
+    # The same failure is often told twice, once without saying whose it was.
+    named = [o for o in some if o.ranks or o.pids or o.gpus]
+    if named:
+        told_earlier = any(earlier(o, n) is Answer.YES and o.time for o in some if o not in named for n in named[:1])
+        some = some if told_earlier else named
     first = some[0]
     for other in some[1:]:
         if earlier(other, first) is Answer.YES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ncclscope.clocks import Stamp, format_stamp, without_year
+from ncclscope.clocks import Stamp, format_stamp, parse_iso, without_year
 from ncclscope.facts.identity import Identity, Who
 from ncclscope.facts.kinds import FACTS
 from ncclscope.model import Event, Value
@@ -15,6 +15,8 @@ from ncclscope.store import EventGroup, EventStore
 
 __all__ = ["Basis", "FactOptions"]
 
+# Lines that are printed later about something whose time they tell.
+_TELLS_TIME = frozenset({"launch.failure_row"})
 _MAX_TEXT = 400
 _MAX_FACT_EVIDENCE = 6
 
@@ -50,6 +52,9 @@ class Basis:
     def time(self, event: Event) -> Stamp | None:
         """The event's time, with the year that other lines of the input show where its own text has none."""
         stamp = event.env.time
+        told = event.get("time")
+        if isinstance(told, str) and event.kind in _TELLS_TIME:
+            stamp = parse_iso(told) or stamp
         if stamp is not None and self.year is not None:
             return stamp.with_year(self.year)
         return stamp

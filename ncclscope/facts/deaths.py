@@ -13,6 +13,7 @@ __all__ = ["add_death_facts", "signal_name"]
 
 _EXITS = (
     "launch.failure_row",
+    "launch.exit_row",
     "launch.child_exit",
     "launch.process_failed",
     "launch.shell_signal",
@@ -74,45 +75,53 @@ def _how(event: Event) -> str | None:
 def add_death_facts(basis: Basis) -> None:
     """rank.died for each process that a signal ended on its own account, and for ranks that left without a word."""
     aborting = {basis.who(e).rank for e in basis.events(*_OWN_ABORT)} - {None}
+    echoing = {basis.who(e).rank for e in basis.events("py.exception") if e.get("nature") == "consequence"} - {None}
     excepted = {
         basis.who(e).rank for e in basis.events("py.exception") if e.get("nature_of") not in ("signal",)
     } - {None}
+    deaths: dict[tuple[int | None, str], list[Event]] = {}
     for event in basis.events(*_EXITS):
         how = _how(event)
         if how is None or how in _SENT_TO_STOP:
             continue
-        who = basis.who(event)
-        if how == "SIGABRT" and (who.rank in aborting or _aborts_in_general(basis, who.rank)):
+        rank = basis.who(event).rank
+        if how == "SIGABRT" and (rank in aborting | echoing or _aborts_in_general(basis, rank)):
             continue
+        deaths.setdefault((rank, how), []).append(event)
+    for event in basis.events("py.fatal"):  # faulthandler: the process says itself that it crashed
+        how = signal_name(event.get("signal")) or "crash"
+        if how == "SIGABRT" and basis.events("torch.taking_down", "torch.watchdog_exception"):
+            continue
+        deaths.setdefault((basis.who(event).rank, how), []).insert(0, event)
+    for (rank, how), events in _merged(deaths).items():
+        exit_code = next((e.get("exit_code") for e in events if e.get("exit_code") is not None), None)
+        frame = next((e.get("user_func") or e.get("frame_func") for e in events if e.kind == "py.fatal"), None)
+        host = next((h for e in events if (h := basis.who(e).host)), None)
         basis.add(
             "rank.died",
-            {"how": how, "signal": how, "exit_code": event.get("exit_code"), "shown_by": event.kind},
-            [event],
-            ranks=[] if who.rank is None else [who.rank],
-            hosts=[] if who.host is None else [who.host],
+            {"how": how, "signal": how, "exit_code": exit_code, "shown_by": events[0].kind, "frame": frame},
+            events,
+            ranks=[] if rank is None else [rank],
+            hosts=[] if host is None else [host],
         )
-    _fatal_errors(basis)
     _quiet(basis, excepted | aborting)
+
+
+def _merged(deaths: dict[tuple[int | None, str], list[Event]]) -> dict[tuple[int | None, str], list[Event]]:
+    """A death without a rank is the one of the same signal with a rank, where exactly one rank died of it."""
+    out = dict(deaths)
+    for (rank, how), events in deaths.items():
+        if rank is None:
+            named = [key for key in deaths if key[1] == how and key[0] is not None]
+            if len(named) == 1:
+                out[named[0]] = sorted([*out[named[0]], *events], key=lambda e: e.order)
+                del out[rank, how]
+    return out
 
 
 def _aborts_in_general(basis: Basis, rank: int | None) -> bool:
     """Whether an abort of an unnamed rank is explained by watchdogs that took processes down."""
     return rank is None and bool(basis.events("torch.taking_down", "torch.watchdog_exception"))
-
-
-def _fatal_errors(basis: Basis) -> None:
-    """faulthandler and C++ terminate messages: the process says itself that it crashed."""
-    for event in basis.events("py.fatal"):
-        who = basis.who(event)
-        how = signal_name(event.get("signal")) or "crash"
-        if how == "SIGABRT" and basis.events("torch.taking_down", "torch.watchdog_exception"):
-            continue
-        basis.add(
-            "rank.died",
-            {"how": how, "signal": how, "shown_by": "py.fatal", "frame": event.get("frame_func")},
-            [event],
-            ranks=[] if who.rank is None else [who.rank],
-        )
 
 
 def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
