@@ -170,6 +170,10 @@ def test_long_garbage_is_read_to_its_end() -> None:
         "a(",
         "- Init START ",
         "NET/IB : peer ",
+        "A_",
+        "include/",
+        "misc/shmutils.cc:72 -> 2 (No ",
+        "group.cc:70 -> 1 [x",
         " ",
     ):
         text = (filler * (65536 // len(filler)))[:65536]
