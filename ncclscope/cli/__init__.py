@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 __all__ = ["main"]
 
-COMMANDS = ("triage", "rules", "explain", "events", "why", "arch", "preflight")
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point. A first word that is no command means `triage`; interrupts end with 130, a closed pipe quietly."""
-    from ncclscope.cli.app import build
+    from ncclscope.cli.app import COMMANDS, build
 
-    args = list(sys.argv[1:] if argv is None else argv)
+    args = _with_command(list(sys.argv[1:] if argv is None else argv), COMMANDS)
+    command = args[0] if args and args[0] in COMMANDS else None
     try:
-        build()(args=_with_command(args), prog_name="ncclscope", standalone_mode=True)
+        build(command)(args=args, prog_name="ncclscope", standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -26,9 +24,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(0)
 
 
-def _with_command(args: list[str]) -> list[str]:
+def _with_command(args: list[str], commands: Container[str]) -> list[str]:
     """Puts `triage` in front unless the first word names a command or only help or version is asked for."""
-    if args and args[0] in COMMANDS:
+    if args and args[0] in commands:
         return args
     if args and args[0] in ("--help", "-h", "--version", "--install-completion", "--show-completion"):
         return args

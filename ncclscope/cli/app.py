@@ -1,14 +1,26 @@
-"""Puts the commands together."""
+"""Puts the commands together, importing only the one that is called."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from ncclscope import __version__
 
-__all__ = ["build"]
+__all__ = ["COMMANDS", "build"]
+
+# Command -> "module:name"; a name `app` is a group of commands.
+COMMANDS = {
+    "triage": "ncclscope.cli.triage:triage",
+    "events": "ncclscope.cli.events:events",
+    "why": "ncclscope.cli.events:why",
+    "explain": "ncclscope.cli.explain:explain",
+    "rules": "ncclscope.cli.rules:app",
+    "arch": "ncclscope.cli.arch:arch",
+    "preflight": "ncclscope.cli.preflight:preflight",
+}
 
 
 def _version(value: bool) -> None:
@@ -17,15 +29,8 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-def build() -> typer.Typer:
-    """The whole application."""
-    from ncclscope.cli.arch import arch
-    from ncclscope.cli.events import events, why
-    from ncclscope.cli.explain import explain
-    from ncclscope.cli.preflight import preflight
-    from ncclscope.cli.rules import app as rules
-    from ncclscope.cli.triage import triage
-
+def build(command: str | None = None) -> typer.Typer:
+    """The application with all commands, or with `command` alone: start-up time is part of the product."""
     app = typer.Typer(
         no_args_is_help=True,
         add_completion=False,
@@ -44,11 +49,12 @@ def build() -> typer.Typer:
     ) -> None:
         del version
 
-    app.command()(triage)
-    app.command()(arch)
-    app.command()(preflight)
-    app.command()(explain)
-    app.command()(events)
-    app.command()(why)
-    app.add_typer(rules, name="rules")
+    for name, place in COMMANDS.items():
+        if command in (None, name):
+            module, _, attribute = place.partition(":")
+            target = getattr(import_module(module), attribute)
+            if isinstance(target, typer.Typer):
+                app.add_typer(target, name=name)
+            else:
+                app.command(name)(target)
     return app
