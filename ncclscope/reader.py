@@ -58,9 +58,17 @@ class PatternIndex:
             self.blocks[number[block.literal]].append(block)
         self.gate = make(literals)
 
-    def numbers_in(self, text: str) -> list[int]:
-        """The literals that stand in `text`, without the gate."""
+    def numbers_in(self, line: Line) -> list[int]:
+        """The literals that stand in `line`, without the gate."""
+        text = _searchable(line)
         return [i for i, literal in enumerate(self.literals) if literal in text]
+
+
+def _searchable(line: Line) -> str:
+    """The text of a line with the one word of its logger's prefix that a literal may name."""
+    if line.env.logger == "nccl" and line.env.level == "WARN":
+        return f"NCCL WARN {line.text}"
+    return line.text
 
 
 @dataclass(slots=True)
@@ -123,7 +131,7 @@ def read_input(
         del tail[:-_TAIL_BYTES]
         state.previous = block[-_LOOK_BACK:]
     for line in unwrapper.flush():
-        _take(line, index.numbers_in(line.text), state, None)
+        _take(line, index.numbers_in(line), state, None)
     _close_all(state)
     _look_at_tail(bytes(tail), state)
     info.format = unwrapper.describe()
@@ -258,7 +266,7 @@ def _one_line(block: bytes, start: int, numbers: Sequence[int] | None, state: _S
         end = len(block)
     state.line_no += 1
     for line in state.unwrapper.unwrap(block[start:end], state.line_no):
-        known = state.index.numbers_in(line.text) if numbers is None else numbers
+        known = state.index.numbers_in(line) if numbers is None else numbers
         _take(line, known, state, (block, start))
     return end + 1
 
@@ -273,9 +281,9 @@ def _read_every_line(block: bytes, state: _State) -> None:
     state.info.lines = state.line_no
     if not state.gated:
         for line in lines:
-            _take(line, state.index.numbers_in(line.text), state, None)
+            _take(line, state.index.numbers_in(line), state, None)
         return
-    texts = [line.text.encode("utf-8", "replace") for line in lines]
+    texts = [_searchable(line).encode("utf-8", "replace") for line in lines]
     joined = b"\n".join(texts) + b"\n"
     hits = _hits_by_line(joined, state)
     at = 0
