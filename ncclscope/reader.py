@@ -298,7 +298,7 @@ def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes,
     """One logical line: to the blocks under way, then to the patterns that its literals call for."""
     # A line that belongs to a block under way (the second half of a chained traceback) does not open its like anew.
     taken = _feed(line, state) if state.open else frozenset()
-    for number in numbers:
+    for number in sorted(numbers):  # one order, however the literals were found
         for pattern in state.index.patterns[number]:
             try:
                 event = match(pattern, line)
