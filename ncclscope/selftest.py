@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ncclscope.engine.fold import flat
-from ncclscope.engine.pack import Pack
-from ncclscope.engine.rule import Case, Rule
-from ncclscope.pipeline import Options, analyze
+from ncclscope.errors import NcclscopeError
+from ncclscope.pipeline import Options, Read, judge, read
 from ncclscope.report import Finding, LineEvidence, Report
 
-__all__ = ["CaseResult", "run_case", "run_rules"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ncclscope.engine.pack import Pack
+    from ncclscope.engine.rule import Case, Rule
+
+__all__ = ["CaseError", "CaseResult", "ReadCase", "compare", "read_case", "run_case", "run_rules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,20 @@ class CaseResult:
     problems: tuple[str, ...]
 
 
-def run_rules(rules: list[Rule], pack: Pack, fixtures: Path | None = None) -> Iterator[CaseResult]:
+@dataclass(frozen=True, slots=True)
+class ReadCase:
+    """A case's input as it was read, before any rule is asked. base: where its file names start from."""
+
+    case: Case
+    seen: Read
+    base: str
+
+
+class CaseError(NcclscopeError):
+    """A case that cannot be run; says why."""
+
+
+def run_rules(rules: Iterable[Rule], pack: Pack, fixtures: Path | None = None) -> Iterator[CaseResult]:
     """Every case of `rules`, each against the whole pack."""
     for rule in rules:
         for case in rule.tests:
@@ -34,30 +52,40 @@ def run_rules(rules: list[Rule], pack: Pack, fixtures: Path | None = None) -> It
 
 def run_case(rule: Rule, case: Case, pack: Pack, fixtures: Path | None = None) -> list[str]:
     """What is wrong with the outcome of `case`; nothing when it is as expected."""
+    try:
+        given = read_case(case, pack, fixtures)
+    except CaseError as error:
+        return [str(error)]
+    return compare(rule, given, judge(given.seen, pack))
+
+
+def read_case(case: Case, pack: Pack, fixtures: Path | None = None) -> ReadCase:
+    """The case's input through the readers and facts, as a user's would go. Raises CaseError."""
+    options = Options(
+        gpu=case.options.get("gpu"),
+        as_of=float(case.options["as_of"]) if "as_of" in case.options else None,
+    )
+    if case.fixture:
+        if fixtures is None or not (fixtures / case.fixture).is_dir():
+            raise CaseError(f"the fixture {case.fixture!r} is not there")
+        path = fixtures / case.fixture
+        return ReadCase(case, read([path], options=options, pack=pack), str(path))
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         paths: list[str] = []
         for file, text in case.given.items():
             path = root / file
             if not path.resolve().is_relative_to(root.resolve()):
-                return [f"the file name {file!r} leaves the case's directory"]
+                raise CaseError(f"the file name {file!r} leaves the case's directory")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             paths.append(str(path))
-        if case.fixture:
-            if fixtures is None or not (fixtures / case.fixture).is_dir():
-                return [f"the fixture {case.fixture!r} is not there"]
-            paths.append(str(fixtures / case.fixture))
-        options = Options(
-            gpu=case.options.get("gpu"),
-            as_of=float(case.options["as_of"]) if "as_of" in case.options else None,
-        )
-        report = analyze(paths, options=options, pack=pack)
-        return _compare(rule, case, report, root)
+        return ReadCase(case, read(paths, options=options, pack=pack), name)
 
 
-def _compare(rule: Rule, case: Case, report: Report, root: Path) -> list[str]:
-    expect = case.expect
+def compare(rule: Rule, given: ReadCase, report: Report) -> list[str]:
+    """Where the report differs from what the case expects of `rule`."""
+    expect = given.case.expect
     everything = flat(report.findings)
     mine = [f for f in everything if f.rule == rule.id]
     if expect.silent:
@@ -80,7 +108,7 @@ def _compare(rule: Rule, case: Case, report: Report, root: Path) -> list[str]:
     same("title", expect.title, finding.title)
     if expect.first and report.findings[0].rule != rule.id:
         problems.append(f"must come first, but {report.findings[0].rule} {report.findings[0].title!r} does")
-    places = [_place(item, root) for item in finding.evidence if isinstance(item, LineEvidence)]
+    places = [_place(item, given.base) for item in finding.evidence if isinstance(item, LineEvidence)]
     problems += [
         f"evidence {wanted} is missing; there are {places}"
         for wanted in expect.evidence
@@ -104,9 +132,9 @@ def _compare(rule: Rule, case: Case, report: Report, root: Path) -> list[str]:
     return problems
 
 
-def _place(item: LineEvidence, root: Path) -> str:
+def _place(item: LineEvidence, base: str) -> str:
     source = item.source
-    prefix = f"{root}/"
+    prefix = f"{base}/"
     return f"{source[len(prefix) :] if source.startswith(prefix) else source}:{item.line}"
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ncclscope.cli.common import Format, die, write_out
+
+if TYPE_CHECKING:
+    from ncclscope.engine.pack import Pack
+    from ncclscope.engine.rule import Rule
 
 __all__ = ["app"]
 
@@ -53,6 +57,13 @@ def test(
     directory: Annotated[
         Path | None, typer.Option("--rules", help="Test the rules of this directory.")
     ] = None,
+    mutate: Annotated[
+        bool,
+        typer.Option(
+            "--mutate",
+            help="Also weaken each rule in one place at a time; cases that do not notice fail the run.",
+        ),
+    ] = False,
 ) -> None:
     """Run the positive and negative cases that rules carry."""
     from ncclscope.engine.pack import PackError, load_pack, shipped_rules
@@ -74,17 +85,40 @@ def test(
             die(f"no rule {missing[0]!r}; `ncclscope rules list` names them all")
         rules = [r for r in rules if r.id in wanted]
     failed = passed = 0
+    failing: set[str] = set()
     fixtures = root.parent / "tests" / "fixtures"
     for result in run_rules(rules, pack, fixtures):
         if result.problems:
             failed += 1
+            failing.add(result.rule)
             typer.echo(f"FAIL {result.rule}: {result.case}")
             for problem in result.problems:
                 typer.echo(f"     {problem}")
         else:
             passed += 1
     typer.echo(f"{passed} passed, {failed} failed")
-    raise typer.Exit(1 if failed else 0)
+    survived = _mutate(rules, failing, pack, fixtures) if mutate else 0
+    raise typer.Exit(1 if failed or survived else 0)
+
+
+def _mutate(rules: list[Rule], failing: set[str], pack: Pack, fixtures: Path) -> int:
+    """Prints every mutant that no case notices; returns how many."""
+    from ncclscope.mutate import survivors
+
+    tried = survived = 0
+    for rule in rules:
+        if rule.id in failing:
+            typer.echo(f"SKIP {rule.id} {rule.name}: not mutated while its own cases fail")
+            continue
+        count, mutants = survivors(rule, pack, fixtures)
+        tried += count
+        survived += len(mutants)
+        if mutants:
+            typer.echo(f"SURVIVED {rule.id} {rule.name}: no case notices {len(mutants)} of {count} mutants")
+        for mutant in mutants:
+            typer.echo(f"     without {mutant.what}\n       {mutant.remedy}; or drop it from the rule")
+    typer.echo(f"{tried} mutants, {survived} survived")
+    return survived
 
 
 @app.command("lint")
