@@ -142,7 +142,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.lustre_evicted",
         "This client was evicted by",
-        r"(?P<target>\S+): This client was evicted by (?P<server>[^;\s]+)",
+        r"(?P<target>\S{1,128}): This client was evicted by (?P<server>[^;\s]+)",
         nature="cause",
         cause="storage-hang",
     ),
@@ -253,6 +253,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "critical temperature reached",
         r"thermal (?P<zone>thermal_zone\d+): .{0,60}critical temperature reached",
         nature="symptom",
+        fields={"suggests": "gpu-thermal-power"},
     ),
     # CPU5: Package temperature/speed normal   (end of an episode)
     Pattern(

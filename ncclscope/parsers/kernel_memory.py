@@ -116,7 +116,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.oom_unit",
         "has been killed by the OOM killer",
-        r"(?P<unit>\S+): A process of this unit has been killed by the OOM killer",
+        r"(?P<unit>\S{1,128}): A process of this unit has been killed by the OOM killer",
         nature="symptom",
         fields={"suggests": "oom-cgroup"},
     ),
@@ -245,7 +245,7 @@ class _OomReport:
 
 
 _LARGEST = 5
-_TASK = r"\[ *(?P<pid>\d+)\] +\d+ +\d+ +\d+ +(?P<rss>\d+) .*?(?P<name>\S+)$"
+_TASK = r"\[ *(?P<pid>\d+)\] +\d+ +\d+ +\d+ +(?P<rss>\d+) .{0,120}?(?P<name>\S{1,32})$"
 _LIMIT = r"(?<!\S)memory: usage (\d+)kB, limit (\d+)kB"
 _CGROUP = (
     r"oom_memcg=([^,]+)|Task in \S+ killed as a result of limit of (\S+)|Memory cgroup stats for (/\S*):"

@@ -231,7 +231,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.link_down",
         "NIC Link is ",
-        rf"(?P<driver>\w+) (?P<pci>{PCI}) (?P<iface>\S+): NIC Link is (?P<state>Down|Up|up)",
+        rf"(?P<driver>\w{{1,32}}) (?P<pci>{PCI}) (?P<iface>\S+): NIC Link is (?P<state>Down|Up|up)",
         nature="symptom",
         refine=_link,
         adds=("suggests",),
@@ -290,8 +290,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "kernel.rdma_error",
         "infiniband ",
-        r"infiniband (?P<ib_device>(?:bnxt_re|irdma|rocep|iwp)\S*): (?P<text>[^\n]*(?:[Ff]ail|timed out"
-        r"|timeout|reset)[^\n]*)",
+        r"infiniband (?P<ib_device>(?:bnxt_re|irdma|rocep|iwp)\S{0,16}): "
+        r"(?P<text>[^\n]{0,120}?(?:[Ff]ail|timed out|timeout|reset)[^\n]{0,120})",
         nature="symptom",
         fields=_IB_LINK,
     ),

@@ -194,7 +194,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "tool.shm_size",
         "% /dev/shm",
-        r"(?P<filesystem>\S+) +(?P<shm_size>[\d.]+[KMGT]?) +(?P<used>[\d.]+[KMGT]?) +"
+        r"(?P<filesystem>\S{1,64}) +(?P<shm_size>[\d.]{1,12}[KMGT]?) +(?P<used>[\d.]+[KMGT]?) +"
         r"(?P<free>[\d.]+[KMGT]?) +"
         r"(?P<percent>\d+)% "
         r"/dev/shm(?!/)",

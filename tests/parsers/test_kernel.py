@@ -9,6 +9,7 @@ from helpers import kinds_of, line_of, pattern_problems, the_event, unmatched_pa
 from test_kernel_xid import ROWS as XID_ROWS
 
 from ncclscope.parsers import kernel
+from ncclscope.parsers.pattern import match
 
 
 def row(line: str, kind: str, verdict: str, **fields: Any) -> tuple[str, str, str, dict[str, Any]]:
@@ -842,7 +843,7 @@ ROWS = [
     row(
         "thermal thermal_zone0: acpitz: critical temperature reached, shutting down",
         "kernel.thermal_shutdown",
-        "symptom",
+        "?gpu-thermal-power",
     ),
     # tools
     row(
@@ -1016,3 +1017,24 @@ def test_every_pattern_has_a_row() -> None:
         ),
     ]
     assert unmatched_patterns(kernel, [*lines, *extra]) == []
+
+
+def test_no_pattern_is_quadratic() -> None:
+    """A line can be 64 KiB of garbage; an expression that rereads it from every position would hang."""
+    garbage = [
+        "a",
+        " ",
+        "1",
+        "-",
+        "x: ",
+        "0000:00:00.0 ",
+        "NVRM: ",
+        "A(0x",
+        "infiniband bnxt_re0: ",
+        "a.b-",
+        "EDAC ",
+    ]
+    for item in garbage:
+        text = (item * 65536)[:65536]
+        for pattern in kernel.PATTERNS:
+            match(pattern, line_of(f"{text}{pattern.literal}"))
