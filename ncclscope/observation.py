@@ -17,7 +17,7 @@ class Observation:
     """An event or a fact. ranks, hosts, gpus and pids are empty where the input does not show them.
 
     time is of the first occurrence; (source, order) its place in reading order; derived marks a fact that our own
-    reasoning made, as against a line that a program printed.
+    reasoning made, as against a line that a program printed. attempt counts restarts of the job from 0.
     """
 
     kind: str
@@ -37,6 +37,8 @@ class Observation:
 
 def earlier(a: Observation, b: Observation) -> Answer:
     """Whether `a` came before `b`: by clock where both show one, else by line order inside one process's stream."""
+    if a.attempt != b.attempt:
+        return Answer.YES if a.attempt < b.attempt else Answer.NO
     same_host = bool(set(a.hosts) & set(b.hosts)) or (a.source == b.source and not (a.hosts and b.hosts))
     by_clock = before(a.time, b.time, same_host=same_host)
     if by_clock is not Answer.UNKNOWN:

@@ -20,7 +20,7 @@ def conclude(
     findings: Sequence[Finding], facts: Facts
 ) -> tuple[Verdict, list[Finding], list[str], list[Collect]]:
     """Verdict, the findings that stand, unknowns and what to collect."""
-    if facts.recognised == 0:
+    if not facts.recognised:
         return "unreadable", [], [_unreadable(facts)], []
     kept = list(findings)
     roots = [f for f in kept if f.role == "root_cause"]

@@ -13,7 +13,9 @@ from ncclscope.facts.disagreements import add_disagreement_facts
 from ncclscope.facts.ending import Ending, find_ending
 from ncclscope.facts.flight_recorder import add_flight_recorder_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
+from ncclscope.facts.named import add_named_facts
 from ncclscope.facts.phases import PhaseFinder
+from ncclscope.facts.tracebacks import add_traceback_facts
 from ncclscope.observation import Observation
 from ncclscope.report import UNSET, Phase, Ranks
 from ncclscope.store import EventStore, StreamInfo
@@ -33,7 +35,7 @@ class Facts:
     ending: Ending
     hosts: tuple[str, ...]
     kernel_log_hosts: frozenset[str]
-    recognised: int
+    recognised: bool
     streams: tuple[StreamInfo, ...]
     placeholders: dict[str, str] = field(default_factory=dict)
 
@@ -50,6 +52,8 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         lambda: add_death_facts(basis),
         lambda: add_disagreement_facts(basis),
         lambda: add_machine_code_facts(basis),
+        lambda: add_named_facts(basis),
+        lambda: add_traceback_facts(basis),
     ):
         try:
             correlate()
@@ -68,10 +72,18 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         ending=ending,
         hosts=tuple(basis.identity.hosts),
         kernel_log_hosts=kernel_hosts,
-        recognised=store.total + len(store.dumps),
+        recognised=bool(store.total or store.dumps or any(_of_a_launcher(s) for s in store.streams)),
         streams=tuple(store.streams),
         placeholders={"inputs": " ".join(s.path for s in store.streams[:8])},
     )
+
+
+# Envelopes that only launchers of distributed jobs and their ranks write; plain times and loggers prove nothing.
+_LAUNCHER_LAYERS = ("mpirun", "torchrun --tee", "[rankN]:", "(actor pid)", "NCCL", "c10", "torch logger", "DeepSpeed")
+
+
+def _of_a_launcher(stream: StreamInfo) -> bool:
+    return any(layer in stream.format for layer in _LAUNCHER_LAYERS)
 
 
 def _shape(basis: Basis, ending: Ending) -> None:

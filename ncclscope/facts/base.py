@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ncclscope.clocks import Stamp, format_stamp, parse_iso, without_year
+from ncclscope.facts.attempts import Attempts
 from ncclscope.facts.identity import Identity, Who
 from ncclscope.facts.kinds import FACTS
 from ncclscope.model import Event, Value
@@ -36,12 +37,14 @@ class Basis:
     store: EventStore
     identity: Identity
     options: FactOptions
-    year: int | None = None
+    year: int | None
+    attempts: Attempts
     facts: list[Observation] = field(default_factory=list)
 
     @classmethod
     def of(cls, store: EventStore, options: FactOptions) -> Basis:
-        return cls(store, Identity(store), options, _common_year(store))
+        identity = Identity(store)
+        return cls(store, identity, options, _common_year(store), Attempts(store, identity))
 
     def events(self, *kinds: str) -> list[Event]:
         return self.store.events(*kinds)
@@ -90,6 +93,7 @@ class Basis:
             source=event.ref.path,
             order=event.order,
             count=group.count,
+            attempt=self.attempts.of(event),
         )
 
     def add(
@@ -130,6 +134,7 @@ class Basis:
                 source=at.ref.path if at else lines[0].source if lines else "",
                 order=at.order if at else 0,
                 derived=True,
+                attempt=self.attempts.of(at) if at else 0,
             )
         )
 

@@ -137,7 +137,9 @@ def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
     }
     world = basis.identity.world
     seen = basis.identity.seen_ranks(basis.events())
-    everyone = set(range(world)) if world and world <= 65536 else _world_of_launcher(basis) or seen
+    everyone = set(range(world)) if world and world <= 65536 else _world_of_launcher(basis)
+    # Ranks are counted from 0: a hole below the highest one seen is a rank as well.
+    everyone = everyone or set(range(max(seen, default=-1) + 1))
     quiet = sorted(everyone - {r for r in spoke_of_failure | listed | victims if r is not None})
     if quiet and len(quiet) < max(2, len(everyone)) and len(quiet) <= max(1, len(everyone) // 2):
         sources = sorted({s.path for s in basis.store.streams if not s.hints.kernel})

@@ -42,6 +42,7 @@ class Identity:
         self.host_of_rank: dict[int, str] = {}
         self.gpu_of_rank: dict[int, str] = {}
         self.rank_of_task: dict[int, int] = {}
+        self.tasks_are_ranks = True  # no task is known to be another rank or several
         self.rank_of_file: dict[str, int] = {}
         self.host_of_file: dict[str, str] = {}
         self._hint_host: dict[str, str] = {s.path: s.hints.host for s in store.streams if s.hints.host}
@@ -144,6 +145,7 @@ class Identity:
             if rank is not None:
                 inner[task].add(rank)
         several = any(len(ranks) > 1 for ranks in inner.values())
+        self.tasks_are_ranks = all(ranks <= {task} for task, ranks in inner.items())
         if several or (self.world is not None and len(tasks) > self.world):
             return
         shifted = any(ranks != {task} for task, ranks in inner.items())
@@ -176,8 +178,11 @@ class Identity:
         if event.kind.startswith(("kernel.", "tool.")):
             return self._kernel_who(event)
         rank = self._direct_rank(event)
-        if rank is None and event.env.task is not None:
-            rank = self.rank_of_task.get(event.env.task)
+        task = event.env.task if event.env.task is not None else event.get("task")
+        if rank is None and isinstance(task, int):
+            rank = self.rank_of_task.get(task)
+            if rank is None and self.tasks_are_ranks and event.kind.startswith("mpi."):
+                rank = task  # mpirun's own messages number MPI ranks
         if rank is None:
             rank = self.rank_of_file.get(event.ref.path)
         if rank is None and event.kind.startswith("torch."):

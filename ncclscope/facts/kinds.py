@@ -69,6 +69,19 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "ranks run with different values of one NCCL variable",
         ("name", "values", "must_agree"),
     ),
+    "rank.awaited": (
+        "ranks that others waited for in vain, by name: via is unique_id, clients, store_barrier, monitored_barrier or desync",
+        ("via", "waiting", "awaited", "spoke", "peer", "have", "want", "seq", "what"),
+    ),
+    "collective.refused": (
+        "PyTorch compared collectives before it issued them: what the fewer ranks brought against the others",
+        ("seq", "op", "other_op", "mine", "theirs", "tie"),
+    ),
+    "collective.frames": (
+        "waits that ran out in different collectives, by the tracebacks of the ranks",
+        ("op", "other_op", "user_file", "user_line", "tie"),
+    ),
+    "gpu.shared": ("two or more ranks on one GPU, as NCCL's check says", ("bus_id",)),
     "network.loopback": ("several hosts and an interface that cannot leave one of them", ("interface",)),
     "xid.repeat": (
         "one Xid on several units or only one: points at program or hardware",

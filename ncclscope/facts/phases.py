@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ncclscope.facts.base import Basis
 from ncclscope.clocks import Answer
 from ncclscope.observation import Observation, earlier
-from ncclscope.report import Phase
+from ncclscope.report import LineEvidence, Phase
 from ncclscope.store import EventGroup
 
 __all__ = ["PhaseFinder"]
+
+# NCCL prints an empty line before each warning, and a few of its own lines are not parsed.
+_PROGRESS_LINES = 4
 
 
 class PhaseFinder:
@@ -24,6 +29,9 @@ class PhaseFinder:
         self._bootstrap = marks("nccl.bootstrap_timings")
         self._connected = marks("nccl.connected")
         self._end = [o for o in marks("nccl.comm_end") if o.fields.get("action") == "Destroy"]
+        self._lines: dict[str, set[int]] = defaultdict(set)
+        for event in basis.events():
+            self._lines[event.ref.path].update(range(event.ref.line - event.lines + 1, event.ref.line + 1))
         self._has_nccl = bool(self._banner or self._start or self._complete)
 
     def __call__(self, observation: Observation) -> Phase:
@@ -40,8 +48,11 @@ class PhaseFinder:
             return "unknown"
         if self._before(self._end, observation):
             return "teardown"
-        if self._before(self._connected, observation):
-            return "steady"
+        connected = self._before(self._connected, observation)
+        if connected is not None:
+            # Since 2.22 rings are connected inside the first collective; only what the program prints after it shows
+            # that the collective came to its end.
+            return "steady" if self._printed_between(connected, observation) else "first_collective"
         if self._before(self._complete, observation):
             return "first_collective"
         if self._before(self._bootstrap, observation):
@@ -52,9 +63,19 @@ class PhaseFinder:
             return "init"
         return "rendezvous" if self._banner else "unknown"
 
-    def _before(self, marks: list[Observation], observation: Observation) -> bool:
-        """Whether the same rank (any rank where the observation names none) passed one of `marks` before."""
-        for mark in marks:
+    def _printed_between(self, mark: Observation, observation: Observation) -> bool:
+        """Whether lines that no parser knows stand between the two: the program's own output."""
+        if mark.source != observation.source:
+            return True
+        lines = [e.line for o in (mark, observation) for e in o.evidence[:1] if isinstance(e, LineEvidence)]
+        if len(lines) < 2:
+            return True
+        known = {line for line in self._lines[mark.source] if lines[0] < line < lines[1]}
+        return lines[1] - lines[0] - 1 - len(known) > _PROGRESS_LINES
+
+    def _before(self, marks: list[Observation], observation: Observation) -> Observation | None:
+        """The last of `marks` that the same rank (any, where the observation names none) passed before."""
+        for mark in reversed(marks):
             if observation.ranks and mark.ranks and not set(mark.ranks) & set(observation.ranks):
                 continue
             answer = earlier(mark, observation)
@@ -63,5 +84,5 @@ class PhaseFinder:
                 and mark.source == observation.source
                 and mark.order < observation.order
             ):
-                return True
-        return False
+                return mark
+        return None

@@ -1,0 +1,146 @@
+"""Ranks that another rank's line names: the one awaited, the one that differs, those that share a GPU."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ncclscope.facts.base import Basis
+from ncclscope.facts.tracebacks import odd_ones
+from ncclscope.model import Event
+
+__all__ = ["add_named_facts"]
+
+_MAX_WORLD = 65536
+
+
+def add_named_facts(basis: Basis) -> None:
+    """rank.awaited, collective.refused and gpu.shared."""
+    _unique_id(basis)
+    _counted(basis, "clients", "torch.waiting_clients", "want")
+    _counted(basis, "store_barrier", "torch.store_barrier_timeout", "world_size")
+    _missing(basis)
+    _refused(basis)
+    _shared(basis)
+
+
+def _awaited(
+    basis: Basis, via: str, events: list[Event], ranks: Iterable[int], **fields: int | str | None
+) -> None:
+    waiting = sorted({r for e in events if (r := basis.who(e).rank) is not None})
+    ranks = sorted(set(ranks))
+    spoke = basis.identity.seen_ranks(basis.events())
+    basis.add(
+        "rank.awaited",
+        {
+            "via": via,
+            "waiting": tuple(waiting) or None,
+            "awaited": tuple(ranks) or None,
+            "spoke": bool(ranks) and set(ranks) <= spoke,
+            **fields,
+        },
+        events[:3],
+        ranks=ranks,
+    )
+
+
+def _unique_id(basis: Basis) -> None:
+    """Who has to publish NCCL's unique id is named in brackets, by its rank inside the group."""
+    by_peer: dict[int, list[Event]] = defaultdict(list)
+    for event in basis.events("torch.unique_id_wait"):
+        peer = event.get("peer_rank")
+        if isinstance(peer, int):
+            by_peer[peer].append(event)
+    for peer, events in by_peer.items():
+        # A printer whose global rank is another number than the bracket's waits in a smaller group.
+        whole = all(e.env.rank in (None, e.get("pg_rank")) for e in events)
+        _awaited(basis, "unique_id", events, [peer] if whole else [], peer=peer)
+
+
+def _counted(basis: Basis, via: str, kind: str, size: str) -> None:
+    """The store only counts who came; the ranks follow where those that speak are as many."""
+    events = basis.events(kind)
+    if not events:
+        return
+    counted = [e for e in events if isinstance(e.get("have"), int)]
+    last = counted[-1] if counted else events[-1]
+    have, want = last.get("have"), last.get(size)
+    if not isinstance(have, int) or not isinstance(want, int) or not have < want <= _MAX_WORLD:
+        return
+    seen = basis.identity.seen_ranks(basis.events())
+    missing = set(range(want)) - seen if len(seen) == have else set()
+    _awaited(basis, via, events, missing, have=have, want=want)
+
+
+def _missing(basis: Basis) -> None:
+    for kind, via in (("torch.monitored_barrier", "monitored_barrier"), ("torch.desync", "desync")):
+        # The printer lists whom it waited for, so those whom every line names are the answer.
+        named = [
+            (e, missing)
+            for e in basis.events(kind)
+            if isinstance(missing := e.get("missing"), tuple) and missing and e.get("waiting") is None
+        ]
+        if not named:
+            continue
+        everywhere = set.intersection(*({int(r) for r in missing} for _, missing in named))
+        ranks = everywhere or {int(r) for r in named[0][1]}
+        first = named[0][0]
+        seq = first.get("seq")
+        _awaited(
+            basis,
+            via,
+            [e for e, _ in named],
+            ranks,
+            seq=seq if isinstance(seq, int) else None,
+            what="never_joined" if first.get("suggests") == "rank-absent" else "behind",
+        )
+
+
+def _refused(basis: Basis) -> None:
+    """PyTorch's debug wrapper prints both sides; all lines together show which side has fewer ranks."""
+    by_seq: dict[object, dict[int, tuple[str, str]]] = defaultdict(dict)
+    events: dict[object, list[Event]] = defaultdict(list)
+    for event in basis.events("torch.wrapper_mismatch"):
+        seq = event.get("seq")
+        events[seq].append(event)
+        for prefix in ("", "other_"):
+            rank = event.get(f"{prefix}rank")
+            if isinstance(rank, int):
+                side = (str(event.get(f"{prefix}optype")), str(event.get(f"{prefix}shape")))
+                by_seq[seq].setdefault(rank, side)
+    for number, sides in by_seq.items():
+        seq = number if isinstance(number, int) else None
+        found = odd_ones(sides)
+        if found is None:
+            continue
+        odd, _, _, tie = found
+        op, shape = sides[odd[0]]
+        other_op, other_shape = sides[next(rank for rank in sorted(sides) if rank not in odd)]
+        why = ["as many ranks are on one side as on the other; the side of the lowest rank is taken as right"]
+        basis.add(
+            "collective.refused",
+            {
+                "seq": seq,
+                "op": op,
+                "other_op": other_op,
+                "mine": op if op != other_op else f"{op} of shape [{shape}]",
+                "theirs": other_op if op != other_op else f"{other_op} of shape [{other_shape}]",
+                "tie": tie,
+            },
+            events[number][:4],
+            ranks=odd,
+            why=why if tie else (),
+        )
+        return
+
+
+def _shared(basis: Basis) -> None:
+    by_gpu: dict[object, list[Event]] = defaultdict(list)
+    for event in basis.events("nccl.duplicate_gpu"):
+        if event.get("cause"):
+            by_gpu[event.get("bus_id")].append(event)
+    for bus_id, events in by_gpu.items():
+        ranks = {
+            r for e in events for name in ("rank", "peer_rank") if isinstance(r := e.get(name), int)
+        } or {r for e in events if (r := basis.who(e).rank) is not None}
+        basis.add("gpu.shared", {"bus_id": str(bus_id) if bus_id else None}, events, ranks=ranks)
