@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import calendar
 import enum
-import re
 import time
 from dataclasses import dataclass, replace
+
+from ncclscope.lazy import lazy
 
 __all__ = [
     "HOST_SKEW_S",
@@ -117,7 +118,7 @@ def stamp_of(
 
 
 # 2026-11-30T19:53:21.671442+00:00, 2026-11-30 19:53:21,671, 2026-11-30T19:53:21Z
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T _](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?(?!\d)")
+_ISO = lazy(r"(\d{4})-(\d\d)-(\d\d)[T _](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|[+-]\d\d:?\d\d)?(?!\d)")
 
 
 def parse_iso(text: str, *, clock: str = "process") -> Stamp | None:

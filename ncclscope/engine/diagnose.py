@@ -10,6 +10,7 @@ from ncclscope.clocks import Answer, Stamp
 from ncclscope.engine.conditions import Context, Outcome, evaluate
 from ncclscope.engine.match import Index, select
 from ncclscope.engine.rule import NextSpec, Rule, Signal
+from ncclscope.lazy import lazy
 from ncclscope.model import Value
 from ncclscope.observation import Observation, earlier
 from ncclscope.report import CONFIDENCE, AbsenceEvidence, Confidence, Culprit, LineEvidence, NextCheck, Phase
@@ -229,7 +230,7 @@ def _run(run: Sequence[int]) -> str:
 
 
 # {name}, {signal.field}, and {name?text}: the text only when the value is known; {name|other} a default in words.
-_HOLE = re.compile(r"\{([a-z_0-9.]+)(?:\?([^{}]*(?:\{\}[^{}]*)?)|\|([^{}]*))?\}")
+_HOLE = lazy(r"\{([a-z_0-9.]+)(?:\?([^{}]*(?:\{\}[^{}]*)?)|\|([^{}]*))?\}")
 
 
 def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -253,7 +254,7 @@ def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
     return re.sub(r"[ \t]{2,}", " ", _HOLE.sub(put, template)).strip(), unfilled
 
 
-_ASKED = re.compile(r"<([a-z][a-z ]*)>")
+_ASKED = lazy(r"<([a-z][a-z ]*)>")
 
 
 def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import msgspec
+import msgspec.inspect
 from msgspec import Struct
 
 from ncclscope.errors import NcclscopeError
@@ -21,8 +22,10 @@ __all__ = [
     "Rule",
     "RuleError",
     "Signal",
+    "line_of",
     "load_rule",
     "parse_signal",
+    "rule_files",
 ]
 
 
@@ -139,6 +142,8 @@ def parse_signal(rule_id: str, name: str, raw: Any) -> Signal:
     conditions: list[tuple[str, str, tuple[str, ...]]] = []
     for key, value in raw.items():
         values = tuple(str(v) for v in value) if isinstance(value, list) else (str(value),)
+        if not values:
+            raise ValueError(f"signal {name}: `{key}` is an empty list; name at least one value")
         if key in ("event", "fact"):
             kinds += values
         elif key == "line":
@@ -153,7 +158,12 @@ def parse_signal(rule_id: str, name: str, raw: Any) -> Signal:
                     f"signal {name}: unknown modifier {modifier!r}; known: {', '.join(MODIFIERS)}"
                 )
             if modifier == "re":
-                re.compile(values[0])
+                for pattern in values:
+                    re.compile(pattern)
+            if modifier in ("gt", "gte", "lt", "lte"):
+                _number(name, key, values[0])
+            if modifier == "known" and values[0] not in ("true", "false"):
+                raise ValueError(f"signal {name}: `{key}` is true or false, not {values[0]!r}")
             conditions.append((field, modifier, values))
     if line is not None:
         if has is None:
@@ -164,31 +174,100 @@ def parse_signal(rule_id: str, name: str, raw: Any) -> Signal:
     return Signal(kinds, tuple(conditions), line, has)
 
 
+def _number(name: str, key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"signal {name}: `{key}` takes a number, not {text!r}") from None
+
+
 def load_rule(text: str, path: str) -> Rule:
     """The rule in `text`; RuleError names `path`, the line and the remedy."""
     data, lines = _compose(text, path)
+    if data is None:
+        raise RuleError(path, 1, "the file is empty; `ncclscope rules new` writes a skeleton")
     if not isinstance(data, dict):
         raise RuleError(path, 1, "a rule file holds one mapping; `ncclscope rules new` writes a skeleton")
     try:
         rule = msgspec.convert({**data, "path": path}, Rule, strict=False)
     except msgspec.ValidationError as error:
-        where = re.search(r"at `\$\.?([^`]*)`", str(error))
-        raise RuleError(path, _line_of(lines, where[1] if where else ""), str(error)) from None
+        where, message = _remedy(str(error), data)
+        raise RuleError(path, _nearest(lines, where), message) from None
     for name, raw in rule.signals.items():
         try:
             parse_signal(rule.id, name, raw)
         except (ValueError, re.error) as error:
-            raise RuleError(path, _line_of(lines, f"signals.{name}"), str(error)) from None
+            raise RuleError(path, _nearest(lines, f"signals.{name}"), _of_signal(name, error)) from None
     return rule
 
 
-def _line_of(lines: dict[str, int], where: str) -> int:
-    where = re.sub(r"\[(\d+|\.\.\.)\]", r".\1", where)
+def _of_signal(name: str, error: Exception) -> str:
+    return f"signal {name}: not a regular expression: {error}" if isinstance(error, re.error) else str(error)
+
+
+def line_of(text: str, where: str) -> int:
+    """The line of `where` in a rule file, a path such as next.0.run; of what holds it when it is not there."""
+    return _nearest(_compose(text, "")[1], where)
+
+
+def _nearest(lines: dict[str, int], where: str) -> int:
     while where:
         if where in lines:
             return lines[where]
         where = where.rpartition(".")[0]
     return 1
+
+
+def _remedy(problem: str, data: Any) -> tuple[str, str]:
+    """Where the decoder's complaint is about, and the complaint with what would have been right."""
+    m = re.search(r"^(.*?)(?: - at `\$\.?([^`]*)`)?$", problem)
+    text, where = (m[1], m[2] or "") if m else (problem, "")
+    where = re.sub(r"\[(\d+|\.\.\.)\]", r".\1", where)
+    inside = f" of `{where}`" if where else ""
+    kind, value = _expected(where, data)
+    known = [f.encode_name for f in msgspec.structs.fields(kind)] if kind and issubclass(kind, Struct) else []
+    if m := re.search(r"unknown field `(.*)`", text):
+        key = f"{where}.{m[1]}" if where else m[1]
+        return key, f"unknown key `{m[1]}`{inside}; known: {', '.join(k for k in known if k != 'path')}"
+    if m := re.search(r"missing required field `(.*)`", text):
+        return where, f"the key `{m[1]}`{inside} is missing"
+    if text.startswith("Invalid enum value"):
+        return where, f"`{where}`: {value!r} is none of: {', '.join(_choices(where))}"
+    plain = text.replace("`object`", "a mapping").replace("`array`", "a list").replace("`str`", "text")
+    plain = plain.replace("`null`", "nothing").replace("`int`", "a whole number").replace("`bool`", "true or false")
+    return where, f"`{where}`: {plain[:1].lower()}{plain[1:]}"
+
+
+def _expected(where: str, data: Any) -> tuple[Any, Any]:
+    """The struct at `where`, if it is one, and the value that stands there."""
+    kind: Any = msgspec.inspect.type_info(Rule)
+    for part in where.split(".") if where else ():
+        kind = _inner(kind, part)
+        if isinstance(data, dict):
+            data = data.get(part)
+        elif isinstance(data, list) and part.isdigit():
+            data = data[int(part)]
+    return (kind.cls if isinstance(kind, msgspec.inspect.StructType) else None), data
+
+
+def _choices(where: str) -> list[str]:
+    kind: Any = msgspec.inspect.type_info(Rule)
+    for part in where.split("."):
+        kind = _inner(kind, part)
+    return [str(v) for v in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []
+
+
+def _inner(kind: Any, part: str) -> Any:
+    """The type of one step into `kind`."""
+    if isinstance(kind, msgspec.inspect.StructType):
+        kind = next((f.type for f in kind.fields if f.encode_name == part), None)
+    elif isinstance(kind, msgspec.inspect.ListType):
+        kind = kind.item_type
+    elif isinstance(kind, msgspec.inspect.DictType):
+        kind = kind.value_type
+    if isinstance(kind, msgspec.inspect.UnionType):
+        kind = next((t for t in kind.types if not isinstance(t, msgspec.inspect.NoneType)), None)
+    return kind
 
 
 def _compose(text: str, path: str) -> tuple[Any, dict[str, int]]:
@@ -199,27 +278,38 @@ def _compose(text: str, path: str) -> tuple[Any, dict[str, int]]:
         node = yaml.compose(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise RuleError(path, mark.line + 1 if mark else 1, f"not valid YAML: {error}") from None
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise RuleError(path, mark.line + 1 if mark else 1, f"not valid YAML: {what}") from None
     lines: dict[str, int] = {}
+    open_nodes: list[Any] = []
+
+    def refuse(item: Any, message: str) -> NoReturn:
+        raise RuleError(path, item.start_mark.line + 1, message)
 
     def build(item: Any, where: str) -> Any:
-        lines[where] = item.start_mark.line + 1
+        lines.setdefault(where, item.start_mark.line + 1)
+        if isinstance(item, yaml.ScalarNode):
+            plain_null = item.style is None and item.value in ("", "null", "~")
+            return None if plain_null else item.value
+        if item in open_nodes:
+            refuse(item, "an alias stands inside its own anchor; write the value out")
+        open_nodes.append(item)
+        out: Any
         if isinstance(item, yaml.MappingNode):
-            out: dict[str, Any] = {}
+            out = {}
             for key_node, value_node in item.value:
                 key = key_node.value
-                inner = f"{where}.{key}" if where else key
+                if not isinstance(key, str):
+                    refuse(key_node, "a key is plain text")
                 if key in out:
-                    raise RuleError(
-                        path, key_node.start_mark.line + 1, f"the key `{key}` stands twice; keep one"
-                    )
-                out[key] = build(value_node, inner)
+                    refuse(key_node, f"the key `{key}` stands twice; keep one")
+                inner = f"{where}.{key}" if where else key
                 lines[inner] = key_node.start_mark.line + 1
-            return out
-        if isinstance(item, yaml.SequenceNode):
-            return [build(child, f"{where}.{i}" if where else str(i)) for i, child in enumerate(item.value)]
-        plain_null = item.style is None and item.value in ("", "null", "~")
-        return None if plain_null else item.value
+                out[key] = build(value_node, inner)
+        else:
+            out = [build(child, f"{where}.{i}" if where else str(i)) for i, child in enumerate(item.value)]
+        open_nodes.pop()
+        return out
 
     return (build(node, "") if node is not None else None), lines
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ncclscope.facts.base import Basis
 from ncclscope.clocks import Answer
+from ncclscope.facts.base import Basis
 from ncclscope.observation import Observation, earlier
 from ncclscope.report import LineEvidence, Phase
 from ncclscope.store import EventGroup

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 
 from ncclscope.facts.base import Basis
+from ncclscope.lazy import lazy
 from ncclscope.model import Event
 
 __all__ = ["add_traceback_facts", "odd_ones"]
@@ -14,7 +14,7 @@ __all__ = ["add_traceback_facts", "odd_ones"]
 # Only a wait that ran out says where a rank stood by itself; a connection that closed throws ranks out of
 # whatever comes after the failure.
 # Gloo: `Timed out waiting 15000ms for send operation to complete`; c10d: `wait timeout after 20000ms`
-_RAN_OUT = re.compile(r"Timed out waiting \d+ms|wait timeout after \d+ms|Socket Timeout|operation timeout")
+_RAN_OUT = lazy(r"Timed out waiting \d+ms|wait timeout after \d+ms|Socket Timeout|operation timeout")
 # Set-up and tear-down, where ranks arrive at their own time.
 _NOT_COMPARED = frozenset({"init_process_group", "destroy_process_group", "new_group", "rendezvous"})
 

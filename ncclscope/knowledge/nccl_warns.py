@@ -6,16 +6,17 @@ Source: the WARN() calls of NVIDIA/nccl, release tags 2.3.5 to 2.30.7. Meanings 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from ncclscope.lazy import lazy
 
 __all__ = ["KnownWarn", "known_warn", "known_warns", "literal_parts"]
 
 _HERE = Path(__file__).parent
 # A conversion of printf, or the name of a call that a macro puts in.
-_CONVERSION = re.compile(r"%\{\w+\}|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j|t)?[diuxXpscfgem]|\.\.\.$")
+_CONVERSION = lazy(r"%\{\w+\}|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j|t)?[diuxXpscfgem]|\.\.\.$")
 # Warnings are at most 1 KiB up to 2.28; what follows in a longer line is another line's.
 _LOOKED_AT = 2048
 

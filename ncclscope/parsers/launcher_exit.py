@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -178,7 +180,7 @@ def expand_numbers(text: str, most: int = 4096) -> tuple[int, ...]:
     return tuple(found)
 
 
-_EXCEPTION = re.compile(r"^\s*(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z_]\w*)(?:: (?P<message>.*?))?\s*$")
+_EXCEPTION = lazy(r"^\s*(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z_]\w*)(?:: (?P<message>.*?))?\s*$")
 _MESSAGE_LENGTH = 1000
 
 

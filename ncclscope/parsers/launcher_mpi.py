@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.launcher_exit import exit_facts, from_signal, signal_facts
 from ncclscope.parsers.pattern import Block, Collector, Pattern
@@ -91,9 +92,9 @@ def _event(kind: str, line: Line, fields: dict[str, Value]) -> Event:
     return Event(kind, {"nature": "symptom", **fields}, line.env, line.ref, line.text)
 
 
-_EXIT_CODE = re.compile(r"Exit code:\s+(?P<exit_code>\d+)")
-_ERROR_CODE = re.compile(r"(?:with errorcode |Errorcode: +)(?P<code>-?\d+)")
-_REMOTE = re.compile(r"Remote daemon: .* on node (?P<host>[\w.-]+)")
+_EXIT_CODE = lazy(r"Exit code:\s+(?P<exit_code>\d+)")
+_ERROR_CODE = lazy(r"(?:with errorcode |Errorcode: +)(?P<code>-?\d+)")
+_REMOTE = lazy(r"Remote daemon: .* on node (?P<host>[\w.-]+)")
 
 
 def _process_name(m: re.Match[str], line: Line) -> Collector | None:
@@ -124,9 +125,9 @@ def _daemon_lost(_m: re.Match[str], line: Line) -> Collector:
     return _Following(line, {}, (_REMOTE,), finish)
 
 
-_HYDRA_WHO = re.compile(r"=\s+(?:RANK (?P<task>\d+) )?PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)")
-_HYDRA_CODE = re.compile(r"=\s+EXIT CODE: (?P<exit_code>\d+)|=\s+KILLED BY SIGNAL: (?P<killed>\d+)")
-_HYDRA_SIGNAL = re.compile(r"EXIT STRING: .*\(signal (?P<signal>\d+)\)")
+_HYDRA_WHO = lazy(r"=\s+(?:RANK (?P<task>\d+) )?PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)")
+_HYDRA_CODE = lazy(r"=\s+EXIT CODE: (?P<exit_code>\d+)|=\s+KILLED BY SIGNAL: (?P<killed>\d+)")
+_HYDRA_SIGNAL = lazy(r"EXIT STRING: .*\(signal (?P<signal>\d+)\)")
 
 
 def _bad_termination(_m: re.Match[str], line: Line) -> Collector:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.launcher_exit import ExceptionTail, expand_numbers, signal_facts, with_ints
 from ncclscope.parsers.launcher_exit import signal_number as number_of
@@ -16,7 +17,7 @@ from ncclscope.parsers.pattern import Block, Collector, Pattern
 __all__ = ["BLOCKS", "PATTERNS"]
 
 _DEATH: dict[str, Value] = {"nature": "symptom", "suggests": "rank-died"}
-_EXIT_CODE = re.compile(r"[Ee]xit code:? (-?\d+)")
+_EXIT_CODE = lazy(r"[Ee]xit code:? (-?\d+)")
 _WHY_LENGTH = 300
 
 
@@ -240,11 +241,11 @@ _NOISE: tuple[Pattern, ...] = tuple(
 
 PATTERNS: tuple[Pattern, ...] = _RANKS + _DEATHS + _MEMORY + _NOISE
 
-_FIELD = re.compile(r"^\s*(?P<name>class_name|actor_id|pid|ip|node_ip)(?:: |=)'?(?P<value>[^\s,']+)'?,?\s*$")
-_OTHER_FIELD = re.compile(r"^\s*(?:name|namespace|repr): ")
-_WORLD_RANK = re.compile(r"DistributedContext\(world_rank=(\d+)")
-_SNIPPET = re.compile(r"\[Rank (?P<ranks>\d+(?:, ?\d+)*) Error Snippet\]:")
-_DETAIL = re.compile(r"Worker exit detail: (.*)")
+_FIELD = lazy(r"^\s*(?P<name>class_name|actor_id|pid|ip|node_ip)(?:: |=)'?(?P<value>[^\s,']+)'?,?\s*$")
+_OTHER_FIELD = lazy(r"^\s*(?:name|namespace|repr): ")
+_WORLD_RANK = lazy(r"DistributedContext\(world_rank=(\d+)")
+_SNIPPET = lazy(r"\[Rank (?P<ranks>\d+(?:, ?\d+)*) Error Snippet\]:")
+_DETAIL = lazy(r"Worker exit detail: (.*)")
 _SNIPPET_LINES = 120
 _FIELD_LINES = 10
 
@@ -316,13 +317,13 @@ class _Snippet(Collector):
         return [Event("ray.rank_error", fields, opener.env, opener.ref, opener.text, 1 + self._fed)]
 
 
-_ON_NODE = re.compile(r"Memory on the node \(IP: (?P<ip>[^,\s]+)")
-_KILLED = re.compile(
+_ON_NODE = lazy(r"Memory on the node \(IP: (?P<ip>[^,\s]+)")
+_KILLED = lazy(
     r"\((?:actor ID|task ID|job ID)[^)]{0,400}?\bpid=(?P<pid>\d+), memory used=(?P<used>[\d.]+ ?[KMGT]?B)"
 )
-_TOTAL = re.compile(r"was (?P<total>[\d.]+ ?\w?B / [\d.]+ ?\w?B) \([\d.]+\)")
-_USER = re.compile(r"^\s*(?P<top_pid>\d+)\s+(?P<top_gb>\d+(?:\.\d+)?)\s+(?P<top_command>\S.*?)\s*$")
-_USER_HEAD = re.compile(r"^\s*PID\s+MEM\(GB\)\s+COMMAND|Top 10 memory users")
+_TOTAL = lazy(r"was (?P<total>[\d.]+ ?\w?B / [\d.]+ ?\w?B) \([\d.]+\)")
+_USER = lazy(r"^\s*(?P<top_pid>\d+)\s+(?P<top_gb>\d+(?:\.\d+)?)\s+(?P<top_command>\S.*?)\s*$")
+_USER_HEAD = lazy(r"^\s*PID\s+MEM\(GB\)\s+COMMAND|Top 10 memory users")
 
 
 class _MemoryReport(Collector):

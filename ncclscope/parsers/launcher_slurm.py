@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.launcher_exit import (
     ENDED,
     exit_facts,
@@ -63,7 +64,7 @@ def _cancelled(m: re.Match[str], _line: Line) -> dict[str, Value]:
     return {"nature": "symptom", "suggests": "preempted"}
 
 
-_EXIT_PAIR = re.compile(r"\b(\d+):(\d+)\b")
+_EXIT_PAIR = lazy(r"\b(\d+):(\d+)\b")
 
 
 def _state(m: re.Match[str], line: Line) -> dict[str, Value] | None:

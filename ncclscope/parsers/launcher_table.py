@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.launcher_exit import ExceptionTail, exit_facts, from_exit_code, from_signal
 from ncclscope.parsers.pattern import Block, Collector, Pattern
@@ -13,13 +14,13 @@ from ncclscope.parsers.pattern import Block, Collector, Pattern
 __all__ = ["BLOCKS", "PATTERNS"]
 
 _SECTION = r"^\s*(?P<head>(?:Other )?Failures:|Root Cause(?: \(first observed failure\))?:)\s*$"
-_RULER = re.compile(r"^\s*([-=*])\1{4,}\s*$")
-_HEAD = re.compile(_SECTION)
-_NUMBER = re.compile(r"^\s*\[\d+\]:\s*$")
-_ROW = re.compile(r"^\s*(?P<name>time|host|rank|exitcode|error_file|traceback|msg)\s*:\s?(?P<value>.*?)\s*$")
-_RANK = re.compile(r"^(\d+) \(local_rank: (\d+)\)")
-_EXIT = re.compile(r"^(-?\d+) \(pid: (\d+)\)")
-_NO_MESSAGE = re.compile(
+_RULER = lazy(r"^\s*([-=*])\1{4,}\s*$")
+_HEAD = lazy(_SECTION)
+_NUMBER = lazy(r"^\s*\[\d+\]:\s*$")
+_ROW = lazy(r"^\s*(?P<name>time|host|rank|exitcode|error_file|traceback|msg)\s*:\s?(?P<value>.*?)\s*$")
+_RANK = lazy(r"^(\d+) \(local_rank: (\d+)\)")
+_EXIT = lazy(r"^(-?\d+) \(pid: (\d+)\)")
+_NO_MESSAGE = lazy(
     r"^(?:Signal \d+ \(|To enable traceback see|Process failed with exitcode|<N/A>|<NONE>)"
 )
 
@@ -107,9 +108,9 @@ def _open(m: re.Match[str], _line: Line) -> Collector:
     return _Section(first=m["head"].startswith("Root Cause"))
 
 
-_PATH = re.compile(r"attempt_(\d+)/(\d+)/error\.json$")
-_CALL_STACK = re.compile(r'"py_callstack": ?("(?:[^"\\]|\\.)*")')
-_TIME = re.compile(r'"timestamp": ?"?(\d{6,})')
+_PATH = lazy(r"attempt_(\d+)/(\d+)/error\.json$")
+_CALL_STACK = lazy(r'"py_callstack": ?("(?:[^"\\]|\\.)*")')
+_TIME = lazy(r'"timestamp": ?"?(\d{6,})')
 
 
 def _error_file(m: re.Match[str], line: Line) -> dict[str, Value] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.launcher_exit import (
     expand_numbers,
@@ -244,7 +245,7 @@ _SPAWN: tuple[Pattern, ...] = (
 
 PATTERNS: tuple[Pattern, ...] = _WORKERS + _RENDEZVOUS + _SPAWN
 
-_ASSIGNMENT = re.compile(r"^\s*(?P<name>[a-z_]+)=(?P<value>.*?)\s*$")
+_ASSIGNMENT = lazy(r"^\s*(?P<name>[a-z_]+)=(?P<value>.*?)\s*$")
 _RESULT_LINES = 30
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.nccl_common import bus_address
 from ncclscope.parsers.pattern import Pattern
 
@@ -17,7 +18,7 @@ __all__ = ["PATTERNS"]
 
 # What follows the fields of a line that is not cut: its end, or the words of another message with the
 #     same start.
-_WHOLE = re.compile(
+_WHOLE = lazy(
     r"(?: parent 0x[0-9a-f]+)?(?: \w+Count \d+)?(?: color -?\d+ key -?\d+)?(?: commId 0x[0-9a-f]+)?"
     r" ?- (?:Init|Abort|Destroy|Revoke|COMPLETE)"
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.nccl_common import unless_probe
 from ncclscope.parsers.pattern import Pattern
 
@@ -17,21 +18,21 @@ __all__ = ["PATTERNS"]
 
 # What a `<KIND>/Plugin: ...` line says, in the order to try. The group `name` is a library or plug-in name.
 _OUTCOMES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("absent", re.compile(r"(?:Could not find: ?|No plugin found \()(?P<name>[^\s,()]+?)[.)]*(?:\s|$)")),
-    ("absent", re.compile(r"No plugin found")),
-    ("load_failed", re.compile(r"[Pp]lugin load (?:\((?P<name>[^)]+)\) )?returned \d+ : (?P<reason>[^\n]+)")),
+    ("absent", lazy(r"(?:Could not find: ?|No plugin found \()(?P<name>[^\s,()]+?)[.)]*(?:\s|$)")),
+    ("absent", lazy(r"No plugin found")),
+    ("load_failed", lazy(r"[Pp]lugin load (?:\((?P<name>[^)]+)\) )?returned \d+ : (?P<reason>[^\n]+)")),
     (
         "symbol_missing",
-        re.compile(r"[Ff]ailed to find (?P<name>\w+)(?P<oldest> symbol \([^)]*\))?"),
+        lazy(r"[Ff]ailed to find (?P<name>\w+)(?P<oldest> symbol \([^)]*\))?"),
     ),
-    ("init_failed", re.compile(r"Failed to initialize (?:plugin|any|NET plugin)? ?(?P<name>[\w.-]+)?")),
-    ("load_failed", re.compile(r"Failed to load external plugin (?P<name>[^\s,]+)")),
+    ("init_failed", lazy(r"Failed to initialize (?:plugin|any|NET plugin)? ?(?P<name>[\w.-]+)?")),
+    ("load_failed", lazy(r"Failed to load external plugin (?P<name>[^\s,]+)")),
     (
         "loaded",
-        re.compile(r"(?:[Ll]oaded|Using|external) (?:\w+ )?plugin (?P<name>[^\n(]+?)(?= \(v\d|[,.]?\s*$)"),
+        lazy(r"(?:[Ll]oaded|Using|external) (?:\w+ )?plugin (?P<name>[^\n(]+?)(?= \(v\d|[,.]?\s*$)"),
     ),
-    ("loaded", re.compile(r"[Ll]oaded (?P<name>\S+)")),
-    ("loaded", re.compile(r"Using (?P<name>\S+) \(v\d+\)")),
+    ("loaded", lazy(r"[Ll]oaded (?P<name>\S+)")),
+    ("loaded", lazy(r"Using (?P<name>\S+) \(v\d+\)")),
 )
 
 
@@ -71,9 +72,9 @@ def _network_missing(m: re.Match[str], _line: Line) -> Mapping[str, Value] | Non
 
 # What a `NET/OFI ...` line says: (field values, pattern). Failures first.
 _OFI_STATES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("plugin_version", re.compile(r"(?:Using|Initializing) aws-ofi-nccl (?P<value>\S+)")),
-    ("libfabric_version", re.compile(r"Using [Ll]ibfabric version (?P<value>\S+)")),
-    ("provider", re.compile(r"Selected [Pp]rovider is (?P<value>[^\s,]+)")),
+    ("plugin_version", lazy(r"(?:Using|Initializing) aws-ofi-nccl (?P<value>\S+)")),
+    ("libfabric_version", lazy(r"Using [Ll]ibfabric version (?P<value>\S+)")),
+    ("provider", lazy(r"Selected [Pp]rovider is (?P<value>[^\s,]+)")),
 )
 # Lines of the plug-in that look bad and decide nothing.
 _OFI_QUIET = ("Could not find ncclGetVersion", "pciPath:", "Error opening file: /sys/", "No NIC info for dev")

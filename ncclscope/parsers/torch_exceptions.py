@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.torch_cuda_errors import by_text, verdict
 
 if TYPE_CHECKING:
@@ -228,13 +229,13 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
     ),
 )
 # Megatron, autograd's anomaly mode, torch.multinomial, and trainers' own guards.
-_NAN = re.compile(
+_NAN = lazy(
     r"found (?:NaN|Inf) in |returned nan values in its|probability tensor contains either `inf`, `nan`|"
     r"(?i:\b(?:loss|grad\w*|norm|logits?)\b.{0,40}\b(?:nan|non-?finite)\b|"
     r"\b(?:nan|non-?finite)\b.{0,30}\b(?:loss|grad\w*|logits?)\b)"
 )
 
-_CUDA = re.compile(r"(?:CUDA|HIP) (?:driver )?error(?: \([^)]*\))?: |Triton Error \[CUDA\]: ")
+_CUDA = lazy(r"(?:CUDA|HIP) (?:driver )?error(?: \([^)]*\))?: |Triton Error \[CUDA\]: ")
 
 
 def simple_name(exception_type: str) -> str:

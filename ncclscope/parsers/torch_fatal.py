@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Pattern
 from ncclscope.parsers.torch_frames import Frame, user_frame
@@ -21,8 +20,8 @@ _SIGNALS = {
     "Killed": 9,
     "Hangup": 1,
 }
-_FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+|\?\?\?) in (?P<func>.{1,200}?)\s*$')
-_THREAD = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+|Stack \(most recent call first\)")
+_FRAME = lazy(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+|\?\?\?) in (?P<func>.{1,200}?)\s*$')
+_THREAD = lazy(r"(?:Current thread|Thread) 0x[0-9a-f]+|Stack \(most recent call first\)")
 
 
 def _signal_fields(signal: int | None) -> dict[str, Value]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+from ncclscope.lazy import lazy
 
 __all__ = ["Frame", "collective_of", "is_library", "user_frame"]
 
-_LIBRARY = re.compile(
+_LIBRARY = lazy(
     r"(?:site|dist)-packages/|/lib(?:64)?/python\d|^<frozen |^<__array|/bin/[\w.-]+$|"
     r"(?:^|/)torch/(?:distributed|utils|nn|autograd|cuda|_\w+|optim|multiprocessing|onnx|fx|jit|ao|fsdp|"
     r"testing)/|"
     r"/pytorch/torch/|^python/ray/"
 )
-_C10D = re.compile(
+_C10D = lazy(
     r"(?:^|/)torch/distributed/(?:distributed_c10d|nn/functional|_functional_collectives)\.py$"
 )
 _PLUMBING = frozenset({"wrapper", "fn", "inner", "decorate_context", "forward", "backward", "apply"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.parsers.torch_tags import numbers, refine_with
 
@@ -16,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["PATTERNS", "oom_fields"]
 
 _SIZE = r"[\d.]+ (?:[KMGT]?i?B|bytes)"
-_NEW = re.compile(rf"has a total capac[a-z]*ty of (?P<total>{_SIZE}) of which (?P<free>{_SIZE}) is free")
-_OLD = re.compile(
+_NEW = lazy(rf"has a total capac[a-z]*ty of (?P<total>{_SIZE}) of which (?P<free>{_SIZE}) is free")
+_OLD = lazy(
     rf"(?P<total>{_SIZE}) total capacity; (?P<allocated>{_SIZE}) already allocated; (?P<free>{_SIZE}) free; "
     rf"(?:{_SIZE} allowed; )?(?P<reserved>{_SIZE}) reserved in total"
 )
-_OTHERS = re.compile(rf"Process (?P<pid>\d+) has (?P<size>{_SIZE}) memory in use")
-_OURS = re.compile(rf"this process has (?P<size>{_SIZE}) memory in use")
-_ALLOCATED = re.compile(rf"Of the allocated memory (?P<size>{_SIZE}) is allocated by PyTorch")
-_RESERVED = re.compile(rf"and (?P<size>{_SIZE}) is reserved by PyTorch but unallocated")
-_DEVICE = re.compile(r"\bGPU (?P<device>\d+)\b|Allocation on device (?P<device2>\d+)")
+_OTHERS = lazy(rf"Process (?P<pid>\d+) has (?P<size>{_SIZE}) memory in use")
+_OURS = lazy(rf"this process has (?P<size>{_SIZE}) memory in use")
+_ALLOCATED = lazy(rf"Of the allocated memory (?P<size>{_SIZE}) is allocated by PyTorch")
+_RESERVED = lazy(rf"and (?P<size>{_SIZE}) is reserved by PyTorch but unallocated")
+_DEVICE = lazy(r"\bGPU (?P<device>\d+)\b|Allocation on device (?P<device2>\d+)")
 
 _SIGNALS = {"Killed": 9, "Bus error": 7, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
 

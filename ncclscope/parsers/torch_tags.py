@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -14,12 +16,12 @@ __all__ = ["ADDED", "is_quote", "numbers", "ranks_of", "refine_with", "tag_of"]
 
 # [PG 1 Rank 0] (2.3), [PG 0 (default_pg) Rank 3] (2.4), [PG ID 2 PG GUID 9 Rank 4] and
 # [PG ID 0 PG GUID 0(default_pg) Rank 1] (2.5 and later)
-_PG_TAG = re.compile(
+_PG_TAG = lazy(
     r"\[PG (?:ID )?(?P<pg_id>\d+)(?: PG GUID (?P<pg_guid>[^\s()\]]+))? ?(?:\((?P<pg_desc>[^)]*)\))? ?"
     r"Rank (?P<rank>\d+)\]"
 )
 # [Rank 3] on lines about one piece of work, all versions
-_RANK_TAG = re.compile(r"\[Rank (?P<rank>\d+)\]")
+_RANK_TAG = lazy(r"\[Rank (?P<rank>\d+)\]")
 
 # The same sentence comes again inside the exception that ends the watchdog, in what() and in later errors.
 _QUOTES = (

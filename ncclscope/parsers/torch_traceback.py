@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block
 from ncclscope.parsers.torch_exceptions import Judgement, judge, simple_name
@@ -29,15 +30,15 @@ FIELDS = (
     *("module_missing", "local_rank", "ranks", "thread", "chained", "embedded", "quoted", "ignored"),
 )
 
-_HEAD = re.compile(r"Traceback \(most recent call last\)")
+_HEAD = lazy(r"Traceback \(most recent call last\)")
 # File "/app/train.py", line 15, in main      (and, without the comma, faulthandler)
-_FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+),? in (?P<func>.{1,200}?)\s*$')
+_FRAME = lazy(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+),? in (?P<func>.{1,200}?)\s*$')
 # Module-level SyntaxError frames carry no function: File "/app/x.py", line 3
-_BARE_FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+)\s*$')
+_BARE_FRAME = lazy(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+)\s*$')
 # rich: /app/train.py:15 in main
-_RICH_FRAME = re.compile(r"(?P<file>/\S{1,500}\.py):(?P<line>\d+) in (?P<func>\S{1,200})\s*$")
+_RICH_FRAME = lazy(r"(?P<file>/\S{1,500}\.py):(?P<line>\d+) in (?P<func>\S{1,200})\s*$")
 # The name of a built-in exception, or of any class with its module before it.
-_RAISED = re.compile(
+_RAISED = lazy(
     r"(?P<type>(?:[A-Za-z_]\w{0,100}\.){1,12}[A-Za-z_<]\w{0,100}>?|"
     r"(?:[A-Z]\w{0,80})?(?:Error|Exception|Interrupt|Exit|Iteration|Warning|ExceptionGroup))"
     r"(?:\((?P<of>[\w.]{1,100})\))?(?:: ?(?P<message>.*))?$",
@@ -45,10 +46,10 @@ _RAISED = re.compile(
 )
 _DURING = "During handling of the above exception, another exception occurred"
 _DIRECT = "The above exception was the direct cause of the following exception"
-_SPAWNED = re.compile(r"-- Process (?P<n>\d+) terminated with the following error:")
-_SNIPPET = re.compile(r"\[Rank (?P<ranks>\d+(?:,\d+)*) Error Snippet\]:")
-_GROUP_RULE = re.compile(r"[\s|]*\+-[-+ ]*(?:\d+ -+|-+)\s*$")
-_GROUP_EDGE = re.compile(r"^\s*(?:\|\s?|\+\s(?=Exception Group))+")
+_SPAWNED = lazy(r"-- Process (?P<n>\d+) terminated with the following error:")
+_SNIPPET = lazy(r"\[Rank (?P<ranks>\d+(?:,\d+)*) Error Snippet\]:")
+_GROUP_RULE = lazy(r"[\s|]*\+-[-+ ]*(?:\d+ -+|-+)\s*$")
+_GROUP_EDGE = lazy(r"^\s*(?:\|\s?|\+\s(?=Exception Group))+")
 
 # Lines of a program between the frames and the exception, before we give up.
 _MAX_FOREIGN = 40

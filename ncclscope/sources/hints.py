@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ncclscope.lazy import lazy
 from ncclscope.sources.names import without_rotation
 
 __all__ = ["Hints", "hints_of"]
@@ -30,51 +31,51 @@ class Hints:
 
 _EDGE = r"(?=$|[._\-])"
 _START = r"(?:^|[._\-])"
-_TEXT = re.compile(r"\.(?:log|txt|out|err|json)$", re.IGNORECASE)
+_TEXT = lazy(r"\.(?:log|txt|out|err|json)$", re.IGNORECASE)
 
 # rank7.log, rank_7, global_rank3, job_rank7, nccl_trace_rank_3, fr_rank_0; rank0-7 is several
-_RANK = re.compile(
+_RANK = lazy(
     r"(?:^|[._\-])(?:global_?)?rank[_\-.]?(\d{1,7})(?!\d|-\d{1,3}(?:$|[._]))" + _EDGE, re.IGNORECASE
 )
 # A number within a parallel group or a node, or a rank of that: tp_rank_3, node_rank1
-_OTHER_RANK = re.compile(
+_OTHER_RANK = lazy(
     r"(?:^|[._\-])(?:tp|pp|dp|ep|cp|sp|mp|pg|fsdp|ddp|data|tensor|pipeline|model|expert|context|parallel|group|"
     r"local|node|machine|role)[_\-]?(?:parallel[_\-]?)?$",
     re.IGNORECASE,
 )
-_LOCAL_RANK = re.compile(_START + r"local[_\-]?rank[_\-]?(\d{1,4})" + _EDGE, re.IGNORECASE)
+_LOCAL_RANK = lazy(_START + r"local[_\-]?rank[_\-]?(\d{1,4})" + _EDGE, re.IGNORECASE)
 # node_rank1, node-rank-1
-_NODE_RANK = re.compile(_START + r"(?:node|machine)[_\-]?rank[_\-]?(\d{1,6})" + _EDGE, re.IGNORECASE)
+_NODE_RANK = lazy(_START + r"(?:node|machine)[_\-]?rank[_\-]?(\d{1,6})" + _EDGE, re.IGNORECASE)
 # node0.log, node-3, node_12; node01 is a host's name
-_NODE = re.compile(r"^node[_\-]?(0|[1-9]\d{0,4})$", re.IGNORECASE)
+_NODE = lazy(r"^node[_\-]?(0|[1-9]\d{0,4})$", re.IGNORECASE)
 # worker.r7.log, dgx-17.r3.log
-_DOT_RANK = re.compile(r"^(?P<rest>.+)\.r(?P<rank>\d{1,7})$", re.DOTALL)
+_DOT_RANK = lazy(r"^(?P<rest>.+)\.r(?P<rank>\d{1,7})$", re.DOTALL)
 # <logdir>/<run id>/attempt_0/3/stderr.log and error.json (torch.distributed.elastic, 1.9 to 2.14)
-_ATTEMPT = re.compile(_START + r"attempt[_\-]?(\d{1,4})" + _EDGE, re.IGNORECASE)
-_STREAM = re.compile(_START + r"(stdout|stderr)" + _EDGE, re.IGNORECASE)
-_PID = re.compile(_START + r"pid[_\-]?(\d{1,10})" + _EDGE, re.IGNORECASE)
+_ATTEMPT = lazy(_START + r"attempt[_\-]?(\d{1,4})" + _EDGE, re.IGNORECASE)
+_STREAM = lazy(_START + r"(stdout|stderr)" + _EDGE, re.IGNORECASE)
+_PID = lazy(_START + r"pid[_\-]?(\d{1,10})" + _EDGE, re.IGNORECASE)
 # worker-0b3c...-01000000-4242.err (Ray session files)
-_RAY = re.compile(r"^worker-[0-9a-f]{6,}-[0-9a-f]{8}-(?P<pid>\d{1,10})\.(?P<stream>out|err)$")
+_RAY = lazy(r"^worker-[0-9a-f]{6,}-[0-9a-f]{8}-(?P<pid>\d{1,10})\.(?P<stream>out|err)$")
 # nccl.dgx-17.4242.log, nccl_debug.dgx-17.4242 (NCCL_DEBUG_FILE with %h and %p); after a dash only a long
 # number is a pid
-_NCCL_FILE = re.compile(
+_NCCL_FILE = lazy(
     r"^nccl[a-z]*(?:[._\-](?:debug|info|logs?|trace|output|file))*[._\-](?P<host>[a-z0-9][a-z0-9.\-]*?)"
     r"(?:[._](?P<pid>\d{1,10})|-(?P<long>\d{4,10}))$",
     re.IGNORECASE,
 )
 # slurm-1234-dgx-17.out (--output=slurm-%j-%N.out); slurm-123_4.out is an array index and slurm-123-4.out may
 # be a task, a step or a node: they say nothing
-_SLURM = re.compile(r"^(?:slurm|job)[-_.]\d+(?:[-_.]\d+)*[-_.](?P<host>[a-z][a-z0-9.\-]*)$", re.IGNORECASE)
+_SLURM = lazy(r"^(?:slurm|job)[-_.]\d+(?:[-_.]\d+)*[-_.](?P<host>[a-z][a-z0-9.\-]*)$", re.IGNORECASE)
 
-_KERNEL = re.compile(
+_KERNEL = lazy(
     _START + r"(?:dmesg|kern(?:el)?|syslog)" + _EDGE + r"|^(?:messages|journal(?:ctl)?|dmesg)", re.IGNORECASE
 )
-_KERNEL_WORDS = re.compile(
+_KERNEL_WORDS = lazy(
     r"(?:^|[._\-])(?:dmesg|kern(?:el)?|syslog|messages|journal(?:ctl)?|log)(?=$|[._\-])", re.IGNORECASE
 )
 
 _SAFE = "[bcdfghjklmnpqrstvwxz2456789]"  # the letters of Kubernetes' generated names
-_POD = re.compile(
+_POD = lazy(
     r"^(?:"
     r"(?:[a-z0-9][a-z0-9.\-]*-)?(?:worker|master|launcher)-\d{1,5}(?:-\d{1,5})?"  # worker-3
     r"|[a-z0-9][a-z0-9.\-]*-node-\d{1,5}-\d{1,5}"  # job-node-0-3 (TrainJob, JobSet)
@@ -83,16 +84,16 @@ _POD = re.compile(
     rf"|^[a-z0-9][a-z0-9.\-]*-\d{{1,5}}-(?=.*\d)(?=.*[a-z]){_SAFE}{{5}}$"  # train-0-x2k4p (Indexed Job)
 )
 # /var/log/pods/ns_train-worker-0_0f6c...-uid/pytorch/0.log
-_POD_DIRECTORY = re.compile(r"^[a-z0-9\-]+_(?P<pod>[a-z0-9][a-z0-9.\-]*)_(?:[0-9a-f\-]{36}|[0-9a-f]{32})$")
+_POD_DIRECTORY = lazy(r"^[a-z0-9\-]+_(?P<pod>[a-z0-9][a-z0-9.\-]*)_(?:[0-9a-f\-]{36}|[0-9a-f]{32})$")
 # /var/log/containers/train-worker-0_ns_pytorch-<64 hex digits>.log
-_POD_FILE = re.compile(r"^(?P<pod>[a-z0-9][a-z0-9.\-]*)_[a-z0-9\-]+_[a-z0-9.\-]+-[0-9a-f]{64}$")
+_POD_FILE = lazy(r"^(?P<pod>[a-z0-9][a-z0-9.\-]*)_[a-z0-9\-]+_[a-z0-9.\-]+-[0-9a-f]{64}$")
 
 # A host's name ends in a number (dgx-17, node01, ip-10-0-0-12), before its domain if any, or is an address.
-_HOST = re.compile(
+_HOST = lazy(
     r"^[a-z][a-z0-9]*(?:-[a-z0-9]+)*\d(?:\.[a-z][a-z0-9\-]*)*$|^\d{1,3}(?:\.\d{1,3}){3}$", re.IGNORECASE
 )
 # Names of the same shape for other things.
-_NO_HOST = re.compile(
+_NO_HOST = lazy(
     r"^(?:job|run|exp|experiment|case|attempt|restart|log|logs|test|trial|incident|ticket|issue|slurm|session|"
     r"rank|r|v|step|epoch|day|week|part|batch|stage|phase|task|pid|gpu|device|local|worker|replica|shard|try|"
     r"retry|iter|train|training|sweep|config|seed|bug|dmesg|kern|kernel|messages|syslog|journal|output|out|err|"
@@ -100,7 +101,7 @@ _NO_HOST = re.compile(
     re.IGNORECASE,
 )
 # Host names that need no kernel log or rank beside them to be told from a job's; gpu-3 and gpu0 are devices.
-_HOST_WORD = re.compile(
+_HOST_WORD = lazy(
     r"^(?!gpu-?\d{1,2}$)(?:[a-z0-9]+-){0,2}[a-z0-9]*(?:dgx|hgx|gpu|node|host|nid|compute|hpc|ip)"
     r"(?:-(?:[a-z0-9]+-){0,4}\d+|\d{2,})(?:\.|$)|^\d+\.\d+\.\d+\.\d+$",
     re.IGNORECASE,

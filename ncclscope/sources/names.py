@@ -7,6 +7,8 @@ from collections import defaultdict
 from posixpath import basename
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -14,14 +16,14 @@ __all__ = ["is_skipped", "natural", "plain_name", "rotations", "without_rotation
 
 Key = tuple[tuple[tuple[int, int, str], ...], ...]
 
-_DIGITS = re.compile(r"([0-9]+)")
-_PACKED = re.compile(r"\.(?:gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
+_DIGITS = lazy(r"([0-9]+)")
+_PACKED = lazy(r"\.(?:gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
 # logrotate and Python's RotatingFileHandler: job.log.1
-_NUMBERED = re.compile(r"^(?P<base>.+)\.(?P<mark>\d{1,3})$", re.DOTALL)
+_NUMBERED = lazy(r"^(?P<base>.+)\.(?P<mark>\d{1,3})$", re.DOTALL)
 # logrotate's dateext: messages-20260526; kubelet: 0.log.20260526-123456
-_DATED = re.compile(r"^(?P<base>.+)[-.](?P<mark>(?:19|20)\d{6}(?:[-T_]?\d{2,6})?)$", re.DOTALL)
-_ROTATED_BASE = re.compile(r"(?:\.log|(?:^|/)(?:messages|syslog|kern|dmesg))$", re.IGNORECASE)
-_DATED_BASE = re.compile(r"(?:^|/)(?:messages|syslog|kern\.log|\d+\.log)$")
+_DATED = lazy(r"^(?P<base>.+)[-.](?P<mark>(?:19|20)\d{6}(?:[-T_]?\d{2,6})?)$", re.DOTALL)
+_ROTATED_BASE = lazy(r"(?:\.log|(?:^|/)(?:messages|syslog|kern|dmesg))$", re.IGNORECASE)
+_DATED_BASE = lazy(r"(?:^|/)(?:messages|syslog|kern\.log|\d+\.log)$")
 
 # Code, weights, data sets, pictures, profiles, libraries.
 _NO_LOGS_TEXT = """
@@ -31,9 +33,9 @@ _NO_LOGS_TEXT = """
     nsys-rep qdrep ncu-rep qdstrm
 """
 _NO_LOGS = frozenset(_NO_LOGS_TEXT.split())
-_TENSORBOARD = re.compile(r"\.tfevents\.")
-_SHARED_OBJECT = re.compile(r"\.so(?:\.\d+)+$")
-_FLIGHT_RECORDER = re.compile(r"(?:fr|trace)_rank_?\d+")
+_TENSORBOARD = lazy(r"\.tfevents\.")
+_SHARED_OBJECT = lazy(r"\.so(?:\.\d+)+$")
+_FLIGHT_RECORDER = lazy(r"(?:fr|trace)_rank_?\d+")
 
 
 def natural(name: str) -> Key:
