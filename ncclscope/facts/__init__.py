@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ncclscope.facts.base import Basis, FactOptions
@@ -12,12 +12,14 @@ from ncclscope.facts.deaths import add_death_facts
 from ncclscope.facts.disagreements import add_disagreement_facts
 from ncclscope.facts.ending import Ending, find_ending
 from ncclscope.facts.flight_recorder import add_flight_recorder_facts
+from ncclscope.facts.job import describe_job
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.named import add_named_facts
 from ncclscope.facts.phases import PhaseFinder
+from ncclscope.facts.timeline import build_timeline
 from ncclscope.facts.tracebacks import add_traceback_facts
 from ncclscope.observation import Observation
-from ncclscope.report import UNSET, Phase, Ranks
+from ncclscope.report import UNSET, Finding, Job, Phase, Ranks, Timeline
 from ncclscope.store import EventStore, StreamInfo
 
 __all__ = ["FactOptions", "Facts", "build_facts"]
@@ -25,7 +27,8 @@ __all__ = ["FactOptions", "Facts", "build_facts"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that rules, the verdict and the report need of the input."""
+    """Everything that rules, the verdict and the report need of the input. picture is made on demand: most reports do
+    not show it."""
 
     observations: tuple[Observation, ...]
     ranks: Ranks
@@ -37,6 +40,7 @@ class Facts:
     kernel_log_hosts: frozenset[str]
     recognised: bool
     streams: tuple[StreamInfo, ...]
+    picture: Callable[[Sequence[Finding]], tuple[Job, Timeline]]
     placeholders: dict[str, str] = field(default_factory=dict)
 
 
@@ -63,17 +67,19 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
     kernel_hosts = frozenset(
         h for s in store.streams if s.hints.kernel for h in [basis.identity.host_of_file.get(s.path)] if h
     )
+    versions = _versions(basis)
     return Facts(
         observations=tuple(observations),
         ranks=_ranks(basis),
         given=_given(basis),
-        versions=_versions(basis),
+        versions=versions,
         phase_of=PhaseFinder(basis),
         ending=ending,
         hosts=tuple(basis.identity.hosts),
         kernel_log_hosts=kernel_hosts,
         recognised=bool(store.total or store.dumps or any(_of_a_launcher(s) for s in store.streams)),
         streams=tuple(store.streams),
+        picture=lambda findings: (describe_job(basis, versions), build_timeline(basis, findings)),
         placeholders={"inputs": " ".join(s.path for s in store.streams[:8])},
     )
 
