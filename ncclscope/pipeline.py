@@ -12,12 +12,12 @@ from ncclscope.engine.diagnose import Candidate, Surroundings, diagnose
 from ncclscope.engine.fold import fold
 from ncclscope.engine.match import Index
 from ncclscope.engine.pack import Pack, load_pack
-from ncclscope.facts import Facts, FactOptions, build_facts
+from ncclscope.facts import FactOptions, Facts, build_facts
 from ncclscope.gate import Gate, make_gate
 from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.reader import PatternIndex, read_input
-from ncclscope.report import SCHEMA_VERSION, UNSET, InputInfo, Report
+from ncclscope.report import SCHEMA_VERSION, UNSET, Finding, InputInfo, Ranks, Report
 from ncclscope.sources import SourceProblem, discover
 from ncclscope.store import EventStore
 from ncclscope.verdict import conclude
@@ -88,8 +88,8 @@ def read(
     return Read(store, facts, tuple(problems), tuple(warnings))
 
 
-def judge(seen: Read, pack: Pack) -> Report:
-    """Asks every rule and writes the report."""
+def judge(seen: Read, pack: Pack, *, picture: bool = False) -> Report:
+    """Asks every rule and writes the report. picture: with the timeline and the facts of the job."""
     index = Index(seen.facts.observations)
     around = Surroundings(seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders)
     candidates: list[Candidate] = []
@@ -116,17 +116,27 @@ def judge(seen: Read, pack: Pack) -> Report:
     ]
     inputs += [InputInfo(p.path, 0, 0, 0, "unreadable", note=p.reason) for p in seen.problems]
     verdict, findings, unknowns, collect = conclude(fold(candidates), seen.facts)
+    job, timeline = seen.facts.picture(findings) if picture else (UNSET, UNSET)
     return Report(
         schema_version=SCHEMA_VERSION,
         verdict=verdict,
         findings=findings,
         unknowns=unknowns,
         collect=collect,
-        ranks=seen.facts.ranks,
+        ranks=_with_first(seen.facts.ranks, findings),
         inputs=inputs,
         warnings=warnings,
         tool_version=__version__,
+        job=job,
+        timeline=timeline,
     )
+
+
+def _with_first(ranks: Ranks, findings: Sequence[Finding]) -> Ranks:
+    """The ranks with the first to fail, where the first finding blames one rank alone."""
+    if findings and findings[0].role == "root_cause" and len(findings[0].culprit.ranks) == 1:
+        return Ranks(ranks.expected, ranks.seen, findings[0].culprit.ranks[0])
+    return ranks
 
 
 def _raw_patterns(pack: Pack) -> list[Pattern]:

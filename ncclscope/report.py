@@ -16,14 +16,22 @@ __all__ = [
     "SCHEMA_VERSION",
     "AbsenceEvidence",
     "Collect",
+    "CommunicatorInfo",
     "Culprit",
+    "Excerpt",
     "Finding",
     "InputInfo",
+    "Job",
+    "Lane",
     "LineEvidence",
+    "Mark",
     "NextCheck",
     "Ranks",
     "Ref",
     "Report",
+    "SettingInfo",
+    "Span",
+    "Timeline",
     "json_schema",
     "to_json",
 ]
@@ -128,6 +136,86 @@ class InputInfo(msgspec.Struct, frozen=True):
     note: str | UnsetType = UNSET
 
 
+class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line worth a mark in the picture of a rank. kind: init (a communicator completed), cause (proof of the first
+    finding), failure (something failed), echo (a failure elsewhere was noticed), kernel (the host's kernel log) or end
+    (the last line). at: seconds after Timeline.start, absent where the line shows no comparable time; time: as printed."""
+
+    kind: Literal["init", "cause", "failure", "echo", "kernel", "end"]
+    source: str
+    line: int
+    text: str
+    at: float | UnsetType = UNSET
+    time: str | UnsetType = UNSET
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A stretch of a lane in seconds after Timeline.start: starting (up to the first communicator), running, waiting
+    (in a collective that did not return) or silent (no line until the input ends)."""
+
+    state: Literal["starting", "running", "waiting", "silent"]
+    start: float
+    end: float
+
+
+class Lane(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one rank, or the kernel log of one host, shows over time. Marks stand in time order, those without a time
+    in reading order. seen is False for a rank of the job that no input shows."""
+
+    rank: int | UnsetType = UNSET
+    host: str | UnsetType = UNSET
+    spans: list[Span] = []
+    marks: list[Mark] = []
+    seen: bool = True
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """The picture of the job: lanes by host, then rank. start: ISO 8601; zone as for evidence; length_s: to the last
+    time shown. Bounded: at most 8,192 lanes of 16 marks, each text at most 160 characters; notes say what is cut."""
+
+    start: str | UnsetType = UNSET
+    zone: str | UnsetType = UNSET
+    length_s: float = 0.0
+    lanes: list[Lane] = []
+    notes: list[str] = []
+
+
+class CommunicatorInfo(msgspec.Struct, frozen=True):
+    """One NCCL communicator. Ranks are those inside it, which are global ones where `world` is true."""
+
+    name: str
+    size: int
+    world: bool
+    started: list[int] = []
+    completed: list[int] = []
+    missing: list[int] = []
+
+
+class SettingInfo(msgspec.Struct, frozen=True):
+    """A variable that ranks print with different values: for each value who printed it ("rank 3", "host a01")."""
+
+    name: str
+    values: dict[str, list[str]]
+    must_agree: bool = False
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The job in a few facts. versions: by component (nccl, nccl_cuda, torch, driver), every version that was printed."""
+
+    hosts: list[str] = []
+    versions: dict[str, list[str]] = {}
+    communicators: list[CommunicatorInfo] = []
+    settings: list[SettingInfo] = []
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """Lines around a line of evidence as they stand in the input; first is the number of the first."""
+
+    source: str
+    first: int
+    lines: list[str]
+
+
 class Report(msgspec.Struct, frozen=True):
     """The whole answer. verdict: cause_found (the first finding is a root cause, possible or better), symptom_only
     (something failed, the input does not show why), no_failure, or unreadable (nothing of ours was recognised)."""
@@ -141,6 +229,10 @@ class Report(msgspec.Struct, frozen=True):
     inputs: list[InputInfo] = []
     warnings: list[str] = []
     tool_version: str = ""
+    # Only where asked for (`--timeline`, or by a format that shows them): they are large.
+    job: Job | UnsetType = UNSET
+    timeline: Timeline | UnsetType = UNSET
+    excerpts: list[Excerpt] | UnsetType = UNSET
 
     @property
     def exit_status(self) -> int:

@@ -6,10 +6,23 @@ import enum
 import os
 import select
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-__all__ = ["Format", "die", "pick_stdin", "write_out"]
+import typer
+
+if TYPE_CHECKING:
+    from ncclscope.engine.pack import Pack
+
+__all__ = ["RULES", "Format", "chosen_pack", "die", "pick_stdin", "write_out"]
+
+RULES: Any = typer.Option(
+    "--rules",
+    metavar="DIR",
+    help="Directory of rules to add; one with a shipped rule's id replaces it. Repeatable.",
+    show_default=False,
+)
 
 
 class Format(str, enum.Enum):
@@ -23,6 +36,17 @@ def die(message: str, status: int = 2) -> NoReturn:
     """Prints an error and ends with `status` (2: wrong usage)."""
     sys.stderr.write(f"ncclscope: {message}\n")
     raise SystemExit(status)
+
+
+def chosen_pack(directories: Sequence[Path] | None) -> Pack:
+    """The rules to use: shipped, configured, and of these directories. Ends with status 2 when they are broken."""
+    from ncclscope.config import user_pack
+    from ncclscope.engine.pack import PackError
+
+    try:
+        return user_pack(directories or ())
+    except PackError as error:
+        die(str(error))
 
 
 def pick_stdin(paths: list[str]) -> tuple[list[str], BinaryIO | None]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ncclscope.cli.common import Format, die, pick_stdin, write_out
+from ncclscope.cli.common import RULES, Format, chosen_pack, die, pick_stdin, write_out
 
 __all__ = ["events", "why"]
 
@@ -24,6 +24,7 @@ def events(
     ] = None,
     rank: Annotated[int | None, typer.Option(help="Only what is known to be of this global rank.")] = None,
     tail: Annotated[int | None, typer.Option(help="Only the last N.")] = None,
+    rules: Annotated[list[Path] | None, RULES] = None,
     format: Annotated[Format, typer.Option("--format")] = Format.TEXT,
     output: Annotated[Path | None, typer.Option("-o", "--output")] = None,
 ) -> None:
@@ -35,7 +36,7 @@ def events(
     from ncclscope.reporters.safe import harmless
 
     names, stdin = pick_stdin(list(paths or []))
-    seen = read(names, stdin=stdin)
+    seen = read(names, stdin=stdin, pack=chosen_pack(rules))
     chosen = [
         o
         for o in seen.facts.observations
@@ -78,14 +79,14 @@ def events(
 def why(
     rule_id: Annotated[str, typer.Argument(metavar="ID")],
     paths: Paths = None,
+    rules: Annotated[list[Path] | None, RULES] = None,
 ) -> None:
     """Why a rule holds on this input or does not, condition by condition."""
     from ncclscope.engine.diagnose import Surroundings, diagnose, trace
     from ncclscope.engine.match import Index
-    from ncclscope.engine.pack import load_pack
     from ncclscope.pipeline import read
 
-    pack = load_pack()
+    pack = chosen_pack(rules)
     rule = pack.get(rule_id)
     if rule is None:
         die(f"no rule {rule_id!r}; `ncclscope rules list` names them all")

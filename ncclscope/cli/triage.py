@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ncclscope.cli.common import Format, die, pick_stdin, write_out
+from ncclscope.cli.common import RULES, Format, chosen_pack, die, pick_stdin, write_out
 
 __all__ = ["triage"]
 
@@ -39,6 +39,7 @@ def triage(
             help="When a job that still hangs was looked at (ISO time or 'now'), to measure its silence."
         ),
     ] = None,
+    rules: Annotated[list[Path] | None, RULES] = None,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit 0 also when a failure was found.")
     ] = False,
@@ -47,17 +48,15 @@ def triage(
 
     Exit status: 0 no failure, 1 a failure was found, 2 wrong usage, 3 nothing readable.
     """
-    from ncclscope.engine.pack import PackError
     from ncclscope.pipeline import Options, analyze
     from ncclscope.report import to_json
 
     names, stdin = pick_stdin(list(paths or []))
     progress = _progress() if sys.stderr.isatty() else None
     options = Options(gpu=_gpu(gpu), as_of=_moment(as_of), progress=progress)
+    pack = chosen_pack(rules)
     try:
-        report = analyze(names, stdin=stdin, options=options)
-    except PackError as error:
-        die(str(error))
+        report = analyze(names, stdin=stdin, options=options, pack=pack)
     finally:
         if progress is not None:
             sys.stderr.write("\r\x1b[K")

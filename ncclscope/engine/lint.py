@@ -45,7 +45,6 @@ class Problem(NamedTuple):
         return f"{file}:{line}: {self.rule}: {self.text}"
 
 
-
 def lint(
     rules: Sequence[Rule], kinds: Mapping[str, frozenset[str]], among: Sequence[Rule] | None = None
 ) -> list[Problem]:
@@ -257,19 +256,22 @@ def _cycles(rules: Sequence[Rule]) -> list[Problem]:
     decide which came first. A rule named by its id is one certain consequence, so a ring of those is a contradiction.
     """
     named = {r.id: [o for o in r.explains if o != r.id] for r in rules}
-    found: dict[frozenset[str], Problem] = {}
+    found: list[Problem] = []
+
+    done: set[str] = set()
 
     def walk(at: str, trail: list[str]) -> None:
         for other in named.get(at, ()):
             if other in trail:
                 ring = trail[trail.index(other) :]
-                if frozenset(ring) not in found:
-                    text = f"explains in a ring: {' -> '.join([*ring, other])}; decide which one is the cause"
-                    path = next(r.path for r in rules if r.id == ring[0])
-                    found[frozenset(ring)] = Problem(ring[0], "error", text, path, "explains")
-            elif other in named:
+                text = f"explains in a ring: {' -> '.join([*ring, other])}; decide which one is the cause"
+                path = next(r.path for r in rules if r.id == other)
+                found.append(Problem(other, "error", text, path, "explains"))
+            elif other in named and other not in done:
                 walk(other, [*trail, other])
+        done.add(at)
 
     for rule in rules:
-        walk(rule.id, [rule.id])
-    return list(found.values())
+        if rule.id not in done:
+            walk(rule.id, [rule.id])
+    return found

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from ncclscope.engine.rule import Rule, RuleError, Signal, load_rule, parse_signal, rule_files
+from ncclscope.engine.rule import Rule, RuleError, Signal, line_of, load_rule, parse_signal, rule_files
 from ncclscope.errors import NcclscopeError
 
 __all__ = ["Pack", "PackError", "load_pack", "prepare", "shipped_rules"]
@@ -34,11 +34,15 @@ class _Prepared(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Rules ready to run, with their signals parsed; notes say what user rules changed."""
+    """Rules ready to run, with their signals parsed; notes say what user rules changed, own are those rules' ids.
+
+    A shipped rule's path is relative to the rules' directory, an own one's is as the user named it.
+    """
 
     rules: tuple[Rule, ...]
     signals: dict[str, dict[str, Signal]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
 
     def get(self, rule_id: str) -> Rule | None:
         """The rule with this id, name or former name."""
@@ -61,32 +65,108 @@ def shipped_rules() -> Path:
     raise PackError(f"no rules found: neither {packaged} nor {checkout} exists; reinstall ncclscope")
 
 
-def load_pack(directory: Path | None = None) -> Pack:
-    """The shipped rules (or those of `directory`), from the prepared form when it fits, else from YAML."""
-    directory = directory or shipped_rules()
-    files = rule_files(directory)
-    texts = [path.read_bytes() for path in files]
+def load_pack(
+    directory: Path | None = None,
+    *,
+    extra: Sequence[Path] = (),
+    disable: Sequence[str] = (),
+    disabled_by: str = "the caller",
+) -> Pack:
+    """The shipped rules (or those of `directory`) with the rules of `extra` added, from prepared forms where they fit.
+
+    A rule of `extra` replaces the one with its id, a later directory an earlier one; `disable` takes rules out by id or
+    name, and `disabled_by` is who asks for it. The pack's notes say what changed. Raises PackError with every problem.
+    """
+    problems: list[str] = []
+    base = directory or shipped_rules()
+    rules = _collect(base, problems)
+    shipped = {rule.id: rule for rule in rules}
+    notes: list[str] = []
+    for more in extra:
+        if more.is_dir() and more.resolve() == base.resolve():
+            continue
+        own = [msgspec.structs.replace(r, path=str(more / r.path)) for r in _collect(more, problems)]
+        rules, changes = _merge(rules, own, shipped, str(more))
+        notes += changes
+    pack = Pack(tuple(rules))
+    gone: set[str] = set()
+    for name in disable:
+        rule = pack.get(name)
+        if rule is None:
+            problems.append(f"{disabled_by}: cannot disable {name!r}: no such rule; see `ncclscope rules list`")
+        else:
+            gone.add(rule.id)
+            notes.append(f"rule {rule.id} is disabled by {disabled_by}")
+    if problems:
+        raise PackError("\n".join(problems))
+    kept = [r for r in rules if r.id not in gone]
+    return _pack(kept, notes, frozenset(r.id for r in kept if shipped.get(r.id) is not r))
+
+
+def _collect(directory: Path, problems: list[str]) -> list[Rule]:
+    """The rules of one directory; what is wrong goes to `problems`."""
+    if not directory.is_dir():
+        problems.append(f"{directory}: not a directory; name the directory that holds the rule files")
+        return []
+    try:
+        return _load(directory)
+    except PackError as error:
+        problems.append(str(error))
+        return []
+
+
+def _merge(
+    rules: Sequence[Rule], own: Sequence[Rule], shipped: Mapping[str, Rule], where: str
+) -> tuple[list[Rule], list[str]]:
+    """Rules with those of a user's directory put in, and a note on each change."""
+    place = {rule.id: i for i, rule in enumerate(rules)}
+    merged = list(rules)
+    notes: list[str] = []
+    added: list[str] = []
+    for rule in own:
+        if rule.id in place:
+            old = merged[place[rule.id]]
+            instead = "the shipped one" if shipped.get(rule.id) is old else old.path
+            notes.append(f"rule {rule.id} comes from {rule.path} instead of {instead}")
+            merged[place[rule.id]] = rule
+        else:
+            merged.append(rule)
+            added.append(rule.id)
+    if added:
+        notes.append(f"{where} adds {'rules' if len(added) > 1 else 'rule'} {', '.join(added)}")
+    return merged, notes
+
+
+def _load(directory: Path) -> list[Rule]:
+    files, texts = _read(directory)
     digest = _digest(directory, files, texts)
     for candidate in (directory / PREPARED, _cache_file(digest)):
         rules = _read_prepared(candidate, digest)
         if rules is not None:
-            return _pack(rules)
+            return rules
     rules = _parse(directory, files, texts)
     _write_prepared(_cache_file(digest), _Prepared(digest, rules))
-    return _pack(rules)
+    return rules
+
+
+def _read(directory: Path) -> tuple[list[Path], list[bytes]]:
+    files = rule_files(directory)
+    try:
+        return files, [path.read_bytes() for path in files]
+    except OSError as error:
+        raise PackError(f"{error.filename}: cannot read the rule: {error.strerror}") from None
 
 
 def prepare(directory: Path, target: Path) -> None:
     """Writes the prepared form of `directory`; used when a wheel is built."""
-    files = rule_files(directory)
-    texts = [path.read_bytes() for path in files]
+    files, texts = _read(directory)
     prepared = _Prepared(_digest(directory, files, texts), _parse(directory, files, texts))
     target.write_bytes(msgspec.json.encode(prepared))
 
 
-def _pack(rules: Sequence[Rule]) -> Pack:
+def _pack(rules: Sequence[Rule], notes: Sequence[str], own: frozenset[str]) -> Pack:
     signals = {r.id: {n: parse_signal(r.id, n, raw) for n, raw in r.signals.items()} for r in rules}
-    return Pack(tuple(rules), signals)
+    return Pack(tuple(rules), signals, tuple(notes), own)
 
 
 def _parse(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> list[Rule]:
@@ -95,12 +175,17 @@ def _parse(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> li
     for path, text in zip(files, texts, strict=True):
         try:
             rule = load_rule(text.decode("utf-8"), path.relative_to(directory).as_posix())
-        except (RuleError, UnicodeDecodeError) as error:
-            problems.append(str(error))
+        except RuleError as error:
+            problems.append(f"{path}:{error.line}: {error.message}")
+            continue
+        except UnicodeDecodeError as error:
+            line = text[: error.start].count(b"\n") + 1
+            problems.append(f"{path}:{line}: not UTF-8; save the file as UTF-8")
             continue
         twin = next((r for r in rules if r.id == rule.id), None)
         if twin is not None:
-            problems.append(f"{rule.path}:1: the id {rule.id} is taken by {twin.path}; ids are never reused")
+            line = line_of(text.decode("utf-8"), "id")
+            problems.append(f"{path}:{line}: the id {rule.id} is taken by {twin.path}; ids are never reused")
         # Tests are read from the YAML when they are run; a prepared pack does without them.
         rules.append(msgspec.structs.replace(rule, tests=[]))
     if problems:

@@ -195,7 +195,10 @@ def load_rule(text: str, path: str) -> Rule:
         raise RuleError(path, _nearest(lines, where), message) from None
     for name, raw in rule.signals.items():
         try:
-            parse_signal(rule.id, name, raw)
+            signal = parse_signal(rule.id, name, raw)
+            patterns = [v for _, modifier, values in signal.conditions if modifier == "re" for v in values]
+            for pattern in [*patterns, *([signal.line] if signal.line else [])]:
+                re.compile(pattern)
         except (ValueError, re.error) as error:
             raise RuleError(path, _nearest(lines, f"signals.{name}"), _of_signal(name, error)) from None
     return rule

@@ -7,7 +7,7 @@ from collections import defaultdict
 from ncclscope.facts.base import Basis
 from ncclscope.model import Event
 
-__all__ = ["add_disagreement_facts"]
+__all__ = ["add_disagreement_facts", "must_agree"]
 
 # Variables that describe the one machine or process: different values on ranks are the point of them.
 _PER_HOST = frozenset(
@@ -23,6 +23,11 @@ _MUST_AGREE = frozenset(
     NCCL_TREE_THRESHOLD NCCL_THREAD_THRESHOLDS NCCL_CUMEM_ENABLE NCCL_MNNVL_ENABLE NCCL_PXN_DISABLE NCCL_NSOCKS_PERTHREAD
     NCCL_SOCKET_NTHREADS NCCL_NET_GDR_LEVEL NCCL_RINGS NCCL_GRAPH_FILE""".split()
 )
+
+
+def must_agree(name: str) -> bool:
+    """Whether ranks hang or exchange garbage when this variable differs between them."""
+    return name in _MUST_AGREE
 
 
 def add_disagreement_facts(basis: Basis) -> None:
