@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from ncclscope import __version__
 from ncclscope.engine.diagnose import Candidate, Surroundings, diagnose
@@ -25,8 +26,7 @@ from ncclscope.verdict import conclude
 __all__ = ["Options", "Read", "analyze", "judge", "read"]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """gpu: the GPU's architecture where the input does not show it ("sm_120"). as_of: seconds since 1970 at which a job
     that still hangs was looked at; without it the last write of a file counts. progress: called with bytes read so far.
     gated: False reads every line (slow; the answer is the same)."""
@@ -38,8 +38,7 @@ class Options:
     progress: Callable[[str, int], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """What the inputs hold, before any rule is asked."""
 
     store: EventStore

@@ -139,7 +139,8 @@ class InputInfo(msgspec.Struct, frozen=True):
 class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line worth a mark in the picture of a rank. kind: init (a communicator completed), cause (proof of the first
     finding), failure (something failed), echo (a failure elsewhere was noticed), kernel (the host's kernel log) or end
-    (the last line). at: seconds after Timeline.start, absent where the line shows no comparable time; time: as printed."""
+    (the last line). at: seconds after Timeline.start; time: as printed. Without time, at is that of the last dated line
+    before it in the same input; without both, nothing in that input is dated."""
 
     kind: Literal["init", "cause", "failure", "echo", "kernel", "end"]
     source: str
@@ -151,17 +152,19 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Span(msgspec.Struct, frozen=True):
     """A stretch of a lane in seconds after Timeline.start: starting (up to the first communicator), running, waiting
-    (in a collective that did not return) or silent (no line until the input ends)."""
+    (in a collective that did not return), stopping (after the first sign of failure) or silent (no line until the input
+    ends)."""
 
-    state: Literal["starting", "running", "waiting", "silent"]
+    state: Literal["starting", "running", "waiting", "stopping", "silent"]
     start: float
     end: float
 
 
 class Lane(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one rank, or the kernel log of one host, shows over time. Marks stand in time order, those without a time
-    in reading order. seen is False for a rank of the job that no input shows."""
+    """What one rank, the kernel log of one host, or lines of no known rank show over time. Marks stand in time order,
+    those without a time in reading order. seen is False for a rank of the job that no input shows."""
 
+    about: Literal["rank", "kernel", "other"] = "rank"
     rank: int | UnsetType = UNSET
     host: str | UnsetType = UNSET
     spans: list[Span] = []

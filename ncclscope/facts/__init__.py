@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.facts.base import Basis, FactOptions
 from ncclscope.facts.collectives import add_collective_facts
@@ -25,8 +26,7 @@ from ncclscope.store import EventStore, StreamInfo
 __all__ = ["FactOptions", "Facts", "build_facts"]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Everything that rules, the verdict and the report need of the input. picture is made on demand: most reports do
     not show it."""
 
@@ -41,7 +41,7 @@ class Facts:
     recognised: bool
     streams: tuple[StreamInfo, ...]
     picture: Callable[[Sequence[Finding]], tuple[Job, Timeline]]
-    placeholders: dict[str, str] = field(default_factory=dict)
+    placeholders: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], None]) -> Facts:
