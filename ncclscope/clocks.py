@@ -9,7 +9,8 @@ from __future__ import annotations
 import calendar
 import enum
 import time
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from ncclscope.lazy import lazy
 
@@ -40,8 +41,7 @@ class Answer(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(msgspec.Struct, frozen=True):
     """One printed time.
 
     seconds: the printed digits read as UTC, seconds since 1970 (since boot when `clock` is "boot").
@@ -71,7 +71,7 @@ class Stamp:
         if (month, day) == (2, 29) and not calendar.isleap(year):
             return self
         base = calendar.timegm((year, month, day, 0, 0, 0))
-        return replace(self, seconds=base + whole % 86400 + (self.seconds - whole), year_known=True)
+        return msgspec.structs.replace(self, seconds=base + whole % 86400 + (self.seconds - whole), year_known=True)
 
 
 def without_year(stamp: Stamp) -> Stamp:
@@ -81,7 +81,7 @@ def without_year(stamp: Stamp) -> Stamp:
     t = time.gmtime(int(stamp.seconds))
     base = calendar.timegm((_NO_YEAR, t.tm_mon, t.tm_mday, 0, 0, 0))
     whole = int(stamp.seconds)
-    return replace(stamp, seconds=base + whole % 86400 + (stamp.seconds - whole), year_known=False)
+    return msgspec.structs.replace(stamp, seconds=base + whole % 86400 + (stamp.seconds - whole), year_known=False)
 
 
 def _month_day(seconds_in_1972: int) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.clocks import Stamp
 
@@ -15,8 +16,7 @@ Value = str | int | float | bool | tuple[str, ...] | tuple[int, ...]
 Voice = tuple[str | int | None, ...]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SourceRef:
+class SourceRef(msgspec.Struct, frozen=True, order=True):
     """A place in an input: the path as the user gave it (archive members as `a.tar/b.log`) and the line from 1."""
 
     path: str
@@ -26,8 +26,7 @@ class SourceRef:
         return f"{self.path}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True):
     """What the prefixes of one line said, from the outside in; every field may be unknown and none is guessed.
 
     rank is global (`[rank3]:`), local_rank the launcher's per-node number (`[default3]:`), task the number that srun or
@@ -61,8 +60,7 @@ class Envelope:
         return (self.pod, self.container, self.actor, self.task, self.local_rank, self.rank)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One logical line after its envelopes came off."""
 
     text: str
@@ -70,8 +68,7 @@ class Line:
     ref: SourceRef
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """What a parser understood in a line or a bounded group of lines.
 
     kind is a dotted name ("nccl.init_start"); fields are flat. ref and text are the first line's, or for a traceback
@@ -84,7 +81,7 @@ class Event:
     ref: SourceRef
     text: str
     lines: int = 1
-    order: int = field(default=0, compare=False)  # position in reading order, set by the store
+    order: int = 0  # position in reading order, set by the store
 
     def get(self, name: str) -> Value | None:
         return self.fields.get(name)

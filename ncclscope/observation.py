@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ncclscope.clocks import Answer, Stamp, before
 from ncclscope.model import Value
@@ -12,8 +13,7 @@ from ncclscope.report import AbsenceEvidence, LineEvidence
 __all__ = ["Observation", "earlier", "identity"]
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """An event or a fact. ranks, hosts, gpus and pids are empty where the input does not show them.
 
     time is of the first occurrence; (source, order) its place in reading order; derived marks a fact that our own

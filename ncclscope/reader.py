@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from ncclscope.clocks import Stamp, parse_iso, without_year
 from ncclscope.envelopes import Unwrapper
@@ -72,8 +73,7 @@ def _searchable(line: Line) -> str:
     return line.text
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     voice: Voice
     logger: str | None
     collector: Collector
@@ -81,8 +81,7 @@ class _Open:
     left: int = MAX_BLOCK_LINES
 
 
-@dataclass(slots=True)
-class _State:
+class _State(msgspec.Struct):
     """What is under way in one input."""
 
     index: PatternIndex
@@ -91,8 +90,8 @@ class _State:
     info: StreamInfo
     warn: Warn
     gated: bool
-    open: list[_Open] = field(default_factory=list)
-    raised: set[str] = field(default_factory=set)
+    open: list[_Open] = msgspec.field(default_factory=list)
+    raised: set[str] = msgspec.field(default_factory=set)
     line_no: int = 0
     previous: bytes = b""
 
@@ -398,7 +397,7 @@ def _with_context(event: Event, place: tuple[bytes, int], state: _State) -> Even
             if then is not None and then.clock != "boot":
                 # Loggers differ in printing the year; a gap never spans one.
                 gap = without_year(now).seconds - without_year(then).seconds
-                return replace(event, fields={**event.fields, "gap_s": round(gap, 3)})
+                return msgspec.structs.replace(event, fields={**event.fields, "gap_s": round(gap, 3)})
     return event
 
 

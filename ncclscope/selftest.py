@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.engine.fold import flat
 from ncclscope.errors import NcclscopeError
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CaseError", "CaseResult", "ReadCase", "compare", "read_case", "run_case", "run_rules"]
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(msgspec.Struct, frozen=True):
     """One case of one rule; problems is empty when it gave what it must."""
 
     rule: str
@@ -30,8 +30,7 @@ class CaseResult:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCase:
+class ReadCase(msgspec.Struct, frozen=True):
     """A case's input as it was read, before any rule is asked. base: where its file names start from."""
 
     case: Case

@@ -7,7 +7,8 @@ stream ended, how many lines it had and what its wrappers were is kept per input
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from ncclscope.clocks import Stamp
 from ncclscope.model import Event, Line
@@ -22,12 +23,11 @@ _KEEP_LAST = 4
 _MAX_GROUPS_PER_KIND = 4096
 
 
-@dataclass(slots=True)
-class EventGroup:
+class EventGroup(msgspec.Struct):
     """Events of one kind, process and meaning."""
 
-    first: list[Event] = field(default_factory=list)
-    last: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEEP_LAST))
+    first: list[Event] = msgspec.field(default_factory=list)
+    last: deque[Event] = msgspec.field(default_factory=lambda: deque(maxlen=_KEEP_LAST))
     count: int = 0
 
     def add(self, event: Event) -> None:
@@ -42,8 +42,7 @@ class EventGroup:
         yield from self.last
 
 
-@dataclass(slots=True)
-class StreamInfo:
+class StreamInfo(msgspec.Struct):
     """One input as it was read."""
 
     path: str
@@ -54,11 +53,11 @@ class StreamInfo:
     lines: int = 0
     events: int = 0
     format: str = ""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
     first_time: Stamp | None = None
     last_time: Stamp | None = None
-    tail: list[Line] = field(default_factory=list)
-    ranks: set[int] = field(default_factory=set)
+    tail: list[Line] = msgspec.field(default_factory=list)
+    ranks: set[int] = msgspec.field(default_factory=set)
     deduplicated: bool = False  # Ray dropped other workers' lines
     excerpt: bool = False  # shows signs of having been cut by hand ("...", no beginning)
 
@@ -76,7 +75,7 @@ class EventStore:
 
     def add(self, event: Event) -> None:
         self._order += 1
-        event = replace(event, order=self._order)
+        event = msgspec.structs.replace(event, order=self._order)
         env = event.env
         who = (event.ref.path, env.host, env.pid, env.rank, env.local_rank, env.task, env.pod, env.actor)
         meaning = tuple(value for name, value in event.fields.items() if not isinstance(value, float))

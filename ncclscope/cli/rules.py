@@ -1,4 +1,4 @@
-"""`ncclscope rules`: list, show, test, lint, new."""
+"""`ncclscope rules`: list, show, test, lint, docs, schema, new."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ncclscope.cli.common import Format, die, write_out
+from ncclscope.cli.common import RULES, Format, chosen_pack, die, write_out
 
 if TYPE_CHECKING:
     from ncclscope.engine.pack import Pack
@@ -15,20 +15,24 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="The rules: list, show, test, lint, start a new one.")
+app = typer.Typer(
+    no_args_is_help=True, help="The rules: list, show, test, check, describe, start a new one."
+)
+
+Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when a file is not up to date.")]
+Directories = Annotated[list[Path] | None, RULES]
 
 
 @app.command("list")
 def list_rules(
+    rules: Directories = None,
     format: Annotated[Format, typer.Option("--format")] = Format.TEXT,
     output: Annotated[Path | None, typer.Option("-o", "--output")] = None,
 ) -> None:
     """Every rule: id, category, name."""
     import msgspec
 
-    from ncclscope.engine.pack import load_pack
-
-    pack = load_pack()
+    pack = chosen_pack(rules)
     if format is Format.JSON:
         rows = [
             {"id": r.id, "name": r.name, "role": r.role, "category": r.category, "title": r.title}
@@ -37,26 +41,48 @@ def list_rules(
         write_out(msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n", output)
         return
     width = max(len(r.category or "symptom") for r in pack.rules)
-    write_out("".join(f"{r.id}  {r.category or 'symptom':<{width}}  {r.name}\n" for r in pack.rules), output)
+    notes = "".join(f"{note}\n" for note in pack.notes)
+    rows_text = "".join(f"{r.id}  {r.category or 'symptom':<{width}}  {r.name}\n" for r in pack.rules)
+    write_out(rows_text + notes, output)
 
 
 @app.command()
-def show(rule_id: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+def show(rule_id: Annotated[str, typer.Argument(metavar="ID")], rules: Directories = None) -> None:
     """One rule file as it is."""
-    from ncclscope.engine.pack import load_pack, shipped_rules
+    pack = chosen_pack(rules)
+    write_out(_file(_named(pack, rule_id), pack).read_text(encoding="utf-8"), None)
 
-    rule = load_pack().get(rule_id)
+
+def _named(pack: Pack, rule_id: str) -> Rule:
+    rule = pack.get(rule_id)
     if rule is None:
         die(f"no rule {rule_id!r}; `ncclscope rules list` names them all")
-    write_out((shipped_rules() / rule.path).read_text(encoding="utf-8"), None)
+    return rule
+
+
+def _file(rule: Rule, pack: Pack) -> Path:
+    from ncclscope.engine.pack import shipped_rules
+
+    return Path(rule.path) if rule.id in pack.own else shipped_rules() / rule.path
+
+
+def _with_tests(rules: list[Rule], pack: Pack) -> list[Rule]:
+    """The rules as their files have them: a pack leaves the tests out."""
+    from ncclscope.engine.rule import load_rule
+
+    return [load_rule(_file(r, pack).read_text(encoding="utf-8"), r.path) for r in rules]
+
+
+def _fixtures(rule: Rule, pack: Pack) -> Path | None:
+    """`tests/fixtures` beside the directory of rules, where a case may name one."""
+    above = _file(rule, pack).absolute().parents
+    return next((p / "tests" / "fixtures" for p in above if (p / "tests" / "fixtures").is_dir()), None)
 
 
 @app.command()
 def test(
     rule_ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False)] = None,
-    directory: Annotated[
-        Path | None, typer.Option("--rules", help="Test the rules of this directory.")
-    ] = None,
+    rules: Directories = None,
     mutate: Annotated[
         bool,
         typer.Option(
@@ -65,87 +91,149 @@ def test(
         ),
     ] = False,
 ) -> None:
-    """Run the positive and negative cases that rules carry."""
-    from ncclscope.engine.pack import PackError, load_pack, shipped_rules
-    from ncclscope.engine.rule import load_rule, rule_files
+    """Run the positive and negative cases that rules carry: of ID..., else of --rules DIR, else of all."""
     from ncclscope.selftest import run_rules
 
-    root = directory or shipped_rules()
-    try:
-        pack = load_pack(root)
-        rules = [
-            load_rule(p.read_text(encoding="utf-8"), p.relative_to(root).as_posix()) for p in rule_files(root)
-        ]
-    except PackError as error:
-        die(str(error))
-    if rule_ids:
-        wanted = {r.id for i in rule_ids if (r := pack.get(i))}
-        missing = [i for i in rule_ids if pack.get(i) is None]
-        if missing:
-            die(f"no rule {missing[0]!r}; `ncclscope rules list` names them all")
-        rules = [r for r in rules if r.id in wanted]
-    failed = passed = 0
-    failing: set[str] = set()
-    fixtures = root.parent / "tests" / "fixtures"
-    for result in run_rules(rules, pack, fixtures):
-        if result.problems:
-            failed += 1
-            failing.add(result.rule)
-            typer.echo(f"FAIL {result.rule}: {result.case}")
+    pack = chosen_pack(rules)
+    chosen = [_named(pack, i) for i in rule_ids or ()]
+    if not chosen:
+        chosen = [r for r in pack.rules if not rules or not pack.own or r.id in pack.own]
+    failed = passed = tried = survived = 0
+    for rule in _with_tests(chosen, pack):
+        fixtures = _fixtures(rule, pack)
+        results = list(run_rules([rule], pack, fixtures))
+        for result in results:
+            if result.problems:
+                typer.echo(f"FAIL {result.rule}: {result.case}")
             for problem in result.problems:
                 typer.echo(f"     {problem}")
-        else:
-            passed += 1
-    typer.echo(f"{passed} passed, {failed} failed")
-    survived = _mutate(rules, failing, pack, fixtures) if mutate else 0
+        wrong = sum(bool(r.problems) for r in results)
+        failed += wrong
+        passed += len(results) - wrong
+        if mutate and wrong:
+            typer.echo(f"SKIP {rule.id} {rule.name}: not mutated while its own cases fail")
+        elif mutate:
+            count, left = _mutate(rule, pack, fixtures)
+            tried += count
+            survived += left
+    typer.echo(f"{passed} passed, {failed} failed" + (f"; {tried} mutants, {survived} survived" if mutate else ""))
     raise typer.Exit(1 if failed or survived else 0)
 
 
-def _mutate(rules: list[Rule], failing: set[str], pack: Pack, fixtures: Path) -> int:
-    """Prints every mutant that no case notices; returns how many."""
+def _mutate(rule: Rule, pack: Pack, fixtures: Path | None) -> tuple[int, int]:
+    """Prints every mutant that no case notices; returns how many were tried and how many are left."""
     from ncclscope.mutate import survivors
 
-    tried = survived = 0
-    for rule in rules:
-        if rule.id in failing:
-            typer.echo(f"SKIP {rule.id} {rule.name}: not mutated while its own cases fail")
-            continue
-        count, mutants = survivors(rule, pack, fixtures)
-        tried += count
-        survived += len(mutants)
-        if mutants:
-            typer.echo(f"SURVIVED {rule.id} {rule.name}: no case notices {len(mutants)} of {count} mutants")
-        for mutant in mutants:
-            typer.echo(f"     without {mutant.what}\n       {mutant.remedy}; or drop it from the rule")
-    typer.echo(f"{tried} mutants, {survived} survived")
-    return survived
+    count, left = survivors(rule, pack, fixtures)
+    if left:
+        typer.echo(f"SURVIVED {rule.id} {rule.name}: no case notices {len(left)} of {count} mutants")
+    for mutant in left:
+        typer.echo(f"     without {mutant.what}\n       {mutant.remedy}; or drop it from the rule")
+    return count, len(left)
 
 
 @app.command("lint")
-def lint_rules(
-    directory: Annotated[Path | None, typer.Option("--rules", help="Check the rules of this directory.")] = None,
-) -> None:
-    """Check every rule: errors make it unusable, issues make it poor."""
+def lint_rules(rules: Directories = None) -> None:
+    """Check every rule, or those of --rules DIR: errors make it unfit to ship, issues make it poor."""
     from ncclscope.engine.lint import lint
     from ncclscope.engine.pack import shipped_rules
-    from ncclscope.engine.rule import RuleError, load_rule, rule_files
     from ncclscope.kinds import kinds
 
-    root = directory or shipped_rules()
-    rules, errors = [], 0
-    for path in rule_files(root):
-        try:
-            rules.append(load_rule(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()))
-        except RuleError as error:
-            errors += 1
-            typer.echo(f"error {error}")
-    problems = lint(rules, kinds())
-    for problem in problems:
-        typer.echo(f"{problem.level} {problem.rule}: {problem.text}")
-    errors += sum(p.level == "error" for p in problems)
-    issues = sum(p.level == "issue" for p in problems)
-    typer.echo(f"{len(rules)} rules, {errors} errors, {issues} issues")
+    base = shipped_rules()
+    own = [d for d in rules or () if d.resolve() != base.resolve()]
+    errors: list[str] = []
+    checked = _read_all(own or [base], errors)
+    among = [*_read_all([base], []), *checked] if own else checked
+    problems = lint(checked, kinds(), among)
+    errors += [p.at(Path()) for p in problems if p.level == "error"]
+    issues = [p.at(Path()) for p in problems if p.level == "issue"]
+    for level, texts in (("error", errors), ("issue", issues)):
+        for text in texts:
+            typer.echo(f"{level} {text}")
+    typer.echo(f"{len(checked)} rules, {len(errors)} errors, {len(issues)} issues")
     raise typer.Exit(1 if errors else 0)
+
+
+def _read_all(directories: list[Path], errors: list[str]) -> list[Rule]:
+    """Every rule that can be read, with its tests; of one id the last. What cannot goes to `errors`."""
+    from ncclscope.engine.rule import RuleError, load_rule, rule_files
+
+    found: dict[str, Rule] = {}
+    for directory in directories:
+        if not directory.is_dir():
+            die(f"{directory}: not a directory; name the directory that holds the rule files")
+        here = Path.cwd()
+        for file in rule_files(directory):
+            path = file.relative_to(here) if file.is_relative_to(here) else file
+            try:
+                rule = load_rule(file.read_bytes().decode("utf-8"), str(path))
+            except RuleError as error:
+                errors.append(str(error))
+            except (OSError, UnicodeDecodeError) as error:
+                errors.append(f"{path}:1: cannot be read as UTF-8 text: {error}")
+            else:
+                twin = found.get(rule.id)
+                if twin is not None and Path(twin.path).is_relative_to(directory):
+                    errors.append(f"{path}:1: the id {rule.id} is taken by {twin.path}; ids are never reused")
+                found[rule.id] = rule
+    return list(found.values())
+
+
+@app.command()
+def docs(
+    check: Check = False,
+    out: Annotated[Path, typer.Option("--out", help="Where the pages go.")] = Path("docs/rules"),
+    rules: Directories = None,
+) -> None:
+    """Write one page a rule and an index by category, from the rule files."""
+    from ncclscope.rulesdocs import pages
+
+    pack = chosen_pack(rules)
+    texts = pages(_with_tests(list(pack.rules), pack), pack, lambda rule: _fixtures(rule, pack))
+    _bring(texts, out, check, "ncclscope rules docs", [p.name for p in out.glob("*.md")])
+
+
+@app.command()
+def schema(
+    check: Check = False,
+    out: Annotated[
+        Path, typer.Option("--out", help="Where the rules' schema goes; the report's goes beside it.")
+    ] = Path("schema/rule.schema.json"),
+) -> None:
+    """Write the JSON Schemas: of rule files (for editors) and of the report."""
+    import json
+
+    from ncclscope.report import json_schema
+    from ncclscope.rulesschema import rule_schema
+
+    files = {out.name: rule_schema(), "report.schema.json": json_schema()}
+    texts = {name: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in files.items()}
+    _bring(texts, out.parent, check, "ncclscope rules schema", [])
+
+
+def _bring(texts: dict[str, str], out: Path, check: bool, command: str, present: list[str]) -> None:
+    """Makes the files of `out` what `texts` says, or only tells what is not; `present` may hold stale ones."""
+    problems: list[str] = []
+    stale = sorted(set(present) - set(texts))
+    for name, text in texts.items():
+        path = out / name
+        if not path.is_file():
+            problems.append(f"{path} is missing")
+        elif path.read_text(encoding="utf-8") != text:
+            problems.append(f"{path} differs")
+    problems += [f"{out / name} is stale: no rule makes it" for name in stale]
+    if check:
+        for problem in problems:
+            typer.echo(problem)
+        if problems:
+            typer.echo(f"`{command}` brings them up to date")
+        raise typer.Exit(1 if problems else 0)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_out(text, out / name)
+    for name in stale:
+        (out / name).unlink()
+    typer.echo(f"{out}: {len(texts)} files, {len(problems)} changed")
 
 
 _SKELETON = """schema: 1
@@ -216,4 +304,7 @@ def new(
         die(f"{path} exists")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_SKELETON.format(id=rule_id, name=name, version=__version__), encoding="utf-8")
-    typer.echo(f"wrote {path}: fill it in, then `ncclscope rules test {rule_id} --rules {directory}` and `ncclscope rules lint`")
+    typer.echo(
+        f"wrote {path}: fill it in, then `ncclscope rules test {rule_id} --rules {directory}`"
+        f" and `ncclscope rules lint --rules {directory}`"
+    )

@@ -15,8 +15,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from ncclscope.clocks import Answer
 from ncclscope.engine.match import in_range
@@ -41,22 +42,20 @@ GIVEN = ("kernel_log", "rank_log", "launcher_log", "flight_recorder", "all_ranks
 _MAX_PAIRS = 200_000
 
 
-@dataclass(slots=True)
-class Context:
+class Context(msgspec.Struct):
     """What conditions may look at: the rule's signals, what was given, and the versions seen."""
 
     bound: dict[str, list[Observation]]
     given: frozenset[str]
     versions: Mapping[str, Sequence[str]]
-    unknowns: list[str] = field(default_factory=list)
+    unknowns: list[str] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """The answer, and for pair operators the observations that satisfied them."""
 
     answer: Answer
-    narrowed: Mapping[str, list[Observation]] = field(default_factory=dict)
+    narrowed: Mapping[str, list[Observation]] = msgspec.field(default_factory=dict)
 
 
 def evaluate(condition: Any, context: Context) -> Outcome:

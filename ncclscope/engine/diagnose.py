@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ncclscope.clocks import Answer, Stamp
 from ncclscope.engine.conditions import Context, Outcome, evaluate
@@ -22,8 +23,7 @@ _MAX_EVIDENCE = 8
 _TOGETHER_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What the whole input shows, for every rule alike."""
 
     given: frozenset[str]
@@ -32,8 +32,7 @@ class Surroundings:
     values: Mapping[str, str]  # placeholders that any command may use: nccl_library, bundle, ...
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A rule that holds, before causes and consequences are sorted out."""
 
     rule: Rule

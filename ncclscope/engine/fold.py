@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -15,11 +14,10 @@ from ncclscope.report import CONFIDENCE, UNSET, Finding
 __all__ = ["fold"]
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     candidate: Candidate
     under: _Node | None = None
-    folded: list[_Node] = field(default_factory=list)
+    folded: list[_Node] = msgspec.field(default_factory=list)
 
 
 def fold(candidates: Sequence[Candidate]) -> list[Finding]:

@@ -10,7 +10,6 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -32,15 +31,14 @@ class _Prepared(msgspec.Struct):
     rules: list[Rule]
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(msgspec.Struct, frozen=True):
     """Rules ready to run, with their signals parsed; notes say what user rules changed, own are those rules' ids.
 
     A shipped rule's path is relative to the rules' directory, an own one's is as the user named it.
     """
 
     rules: tuple[Rule, ...]
-    signals: dict[str, dict[str, Signal]] = field(default_factory=dict)
+    signals: dict[str, dict[str, Signal]] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
+
+import msgspec
 
 from ncclscope.clocks import Stamp, stamp_of
 from ncclscope.model import Envelope
@@ -19,8 +20,7 @@ _HALF_A_YEAR_S = 180 * 86_400
 _MAX_EPOCH_S = 253_402_300_799  # the end of year 9999
 
 
-@dataclass(slots=True)
-class Known:
+class Known(msgspec.Struct):
     """What the sample of a stream showed.
 
     layers: names of the ambiguous layers that are real here. words: for layers that take a word, the forms
@@ -28,13 +28,12 @@ class Known:
     """
 
     layers: frozenset[str] = frozenset()
-    words: dict[str, frozenset[str]] = field(default_factory=dict)
+    words: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
     zone: int | None = None
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct):
     """The fields of an Envelope under construction."""
 
     host: str | None = None
@@ -91,12 +90,12 @@ class Draft:
 def _complete(own: Stamp, collected: Stamp | None, zone: int | None) -> Stamp:
     """Year and zone of a local time, from the collector's time on its line and the stream's zone."""
     if collected is None or collected.utc is None:
-        return own if zone is None else replace(own, zone=zone)
+        return own if zone is None else msgspec.structs.replace(own, zone=zone)
     if not own.year_known:
         own = _with_nearest_year(own, collected)
     if zone is None:
         zone = zone_between(own, collected)
-    return own if zone is None else replace(own, zone=zone)
+    return own if zone is None else msgspec.structs.replace(own, zone=zone)
 
 
 def _with_nearest_year(own: Stamp, near: Stamp) -> Stamp:

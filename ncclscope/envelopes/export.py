@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.envelopes.draft import Draft
 from ncclscope.envelopes.records import open_record
@@ -18,11 +19,10 @@ _MOST_FIELDS = 200
 _LENGTH_BYTES = 8
 
 
-@dataclass(slots=True)
-class ExportRecords:
+class ExportRecords(msgspec.Struct):
     """The record that is being read."""
 
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
     ref: SourceRef | None = None
     binary: str | None = None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.envelopes.inner import NCCL_PREFIX
 from ncclscope.envelopes.layer import compiled
@@ -34,8 +35,7 @@ def may_be_tagged(text: str) -> bool:
     return "]<std" in text or "[default" in text
 
 
-@dataclass(frozen=True, slots=True)
-class Tagged:
+class Tagged(msgspec.Struct, frozen=True):
     """A text taken apart at its tags.
 
     head: what stands before the first. parts: one text a tag, in order, its fragments joined. cut: whether a

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ncclscope.envelopes.draft import Draft, Known, zone_between
 from ncclscope.envelopes.glue import split_tags

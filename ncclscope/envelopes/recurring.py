@@ -69,7 +69,7 @@ class RecurringPrefixes:
 
 
 def _with_time(e: Envelope, time: Stamp) -> Envelope:
-    """dataclasses.replace, at half its price."""
+    """msgspec.structs.replace, at half its price."""
     return Envelope(
         e.host, e.rank, e.local_rank, e.task, e.pid, e.tid, e.device, e.pod, e.container, e.actor, e.stream,
         time, e.collected, e.logger, e.level, e.code, e.repeated, e.layers,

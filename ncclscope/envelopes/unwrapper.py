@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.envelopes.draft import Draft, Known
 from ncclscope.envelopes.export import ExportRecords
@@ -31,8 +32,7 @@ _REPEATED = r" ?\[repeated (\d{1,9})x across cluster\](?: \(Ray deduplicates log
 _PIECES = ("docker json", "JSON")
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(msgspec.Struct):
     """Records of a line that goes on."""
 
     draft: Draft
@@ -160,7 +160,7 @@ class Unwrapper:
     def _emit(self, body: str, draft: Draft, ref: SourceRef, out: list[Line]) -> None:
         if len(body) > MAX_BODY:
             body = body[:MAX_BODY]
-            draft = replace(draft, layers=(*draft.layers, CUT))
+            draft = msgspec.structs.replace(draft, layers=(*draft.layers, CUT))
         out.append(Line(body, draft.envelope(self._peeler.known.zone), ref))
 
     def _outer(self, text: str, inner_at: int, base: Draft | None) -> Draft:

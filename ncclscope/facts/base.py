@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.clocks import Stamp, format_stamp, parse_iso, without_year
 from ncclscope.facts.attempts import Attempts
@@ -22,16 +23,14 @@ _MAX_TEXT = 400
 _MAX_FACT_EVIDENCE = 6
 
 
-@dataclass(frozen=True, slots=True)
-class FactOptions:
+class FactOptions(msgspec.Struct, frozen=True):
     """gpu: architecture given by the user ("sm_120"); as_of: when a hanging job was looked at, seconds since 1970."""
 
     gpu: str | None = None
     as_of: float | None = None
 
 
-@dataclass(slots=True)
-class Basis:
+class Basis(msgspec.Struct):
     """The read input with its joins; correlators ask it and add observations."""
 
     store: EventStore
@@ -39,7 +38,7 @@ class Basis:
     options: FactOptions
     year: int | None
     attempts: Attempts
-    facts: list[Observation] = field(default_factory=list)
+    facts: list[Observation] = msgspec.field(default_factory=list)
 
     @classmethod
     def of(cls, store: EventStore, options: FactOptions) -> Basis:

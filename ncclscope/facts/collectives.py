@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.facts.base import Basis
 from ncclscope.model import Event
@@ -18,14 +19,13 @@ __all__ = ["GroupProgress", "add_collective_facts", "progress_by_group"]
 _DEFAULT = "default"
 
 
-@dataclass(slots=True)
-class GroupProgress:
+class GroupProgress(msgspec.Struct):
     """What the watchdogs of one process group say, by global rank; the first timeout of a rank counts."""
 
     name: str
-    timeouts: dict[int, Event] = field(default_factory=dict)
-    enqueued: dict[int, tuple[int, Event]] = field(default_factory=dict)
-    completed: dict[int, tuple[int, Event]] = field(default_factory=dict)
+    timeouts: dict[int, Event] = msgspec.field(default_factory=dict)
+    enqueued: dict[int, tuple[int, Event]] = msgspec.field(default_factory=dict)
+    completed: dict[int, tuple[int, Event]] = msgspec.field(default_factory=dict)
 
 
 def progress_by_group(basis: Basis) -> list[GroupProgress]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.facts.base import Basis
 from ncclscope.facts.ending import Ending
@@ -18,14 +19,13 @@ __all__ = ["Communicator", "add_communicator_facts", "communicators"]
 _SILENT_INIT_S = 45.0
 
 
-@dataclass(slots=True)
-class Communicator:
+class Communicator(msgspec.Struct):
     """One communicator: events by the rank inside it."""
 
     key: tuple[object, ...]
     size: int
-    started: dict[int, Event] = field(default_factory=dict)
-    completed: dict[int, Event] = field(default_factory=dict)
+    started: dict[int, Event] = msgspec.field(default_factory=dict)
+    completed: dict[int, Event] = msgspec.field(default_factory=dict)
     world: bool = False
 
     @property

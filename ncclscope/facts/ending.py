@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ncclscope.clocks import Stamp, without_year
 from ncclscope.facts.base import Basis
@@ -15,8 +15,7 @@ __all__ = ["Ending", "find_ending"]
 MIN_SILENCE_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """how: completed, signalled, failed or open. silent_s: seconds without a line before that end, None when no clock
     tells. by: the event that ended it. still: the job was looked at while it hung."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from ncclscope.model import Event
 from ncclscope.store import EventStore
@@ -21,8 +22,7 @@ _GLOBAL_RANK_KINDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Who:
+class Who(msgspec.Struct, frozen=True):
     """Everything known of whom an event is about; None where the input does not show it."""
 
     rank: int | None = None

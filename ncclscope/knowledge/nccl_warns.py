@@ -6,9 +6,10 @@ Source: the WARN() calls of NVIDIA/nccl, release tags 2.3.5 to 2.30.7. Meanings 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+import msgspec
 
 from ncclscope.lazy import lazy
 
@@ -21,8 +22,7 @@ _CONVERSION = lazy(r"%\{\w+\}|%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|j|t)?[diuxXps
 _LOOKED_AT = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class KnownWarn:
+class KnownWarn(msgspec.Struct, frozen=True):
     """One warning text.
 
     first and last are the first and last release whose source holds the text (last "2.30.7": still there in

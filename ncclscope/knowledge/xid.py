@@ -9,9 +9,10 @@ our words.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class XidEntry:
+class XidEntry(msgspec.Struct, frozen=True):
     """One Xid number.
 
     group is "application", "driver", "hardware", "thermal", "bus", "nvlink", "memory", "firmware" or
@@ -61,8 +61,7 @@ class XidEntry:
     used: bool = True  # False: no current GPU prints it
 
 
-@dataclass(frozen=True, slots=True)
-class SxidEntry:
+class SxidEntry(msgspec.Struct, frozen=True):
     """One number of the NVSwitch driver.
 
     reach is how far the error goes by NVIDIA's lists: "none" (not fatal), "port" (what crosses that port
@@ -79,8 +78,7 @@ class SxidEntry:
     next_check: str
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkRule:
+class NvlinkRule(msgspec.Struct, frozen=True):
     """What NVIDIA's table of NVLink 5 events says about one event's register words.
 
     immediate and investigate are action ids such as "reset_gpu", "ignore" or "investigate_peer_device";

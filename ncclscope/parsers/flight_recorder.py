@@ -13,8 +13,9 @@ import pickle
 import pickletools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+import msgspec
 
 __all__ = ["MAX_DUMP_BYTES", "Dump", "DumpError", "Entry", "looks_like_dump", "parse_dump"]
 
@@ -28,8 +29,7 @@ class DumpError(ValueError):
     """Why a file is no flight-recorder dump that can be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One recorded operation. seq counts collectives of its process group from 1; state is scheduled (waits in its
     stream), started (runs, that is waits for peers) or completed; frame is the innermost frame of the caller's code."""
 
@@ -45,8 +45,7 @@ class Entry:
     created_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
+class Dump(msgspec.Struct, frozen=True):
     """One rank's ring buffer. groups: name -> (description, member ranks; empty where not recorded)."""
 
     version: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
@@ -41,10 +42,9 @@ _ROW_FIELDS = [
 ]
 
 
-@dataclass(slots=True)
-class _Row:
-    fields: dict[str, Value] = field(default_factory=dict)
-    tail: ExceptionTail = field(default_factory=ExceptionTail)
+class _Row(msgspec.Struct):
+    fields: dict[str, Value] = msgspec.field(default_factory=dict)
+    tail: ExceptionTail = msgspec.field(default_factory=ExceptionTail)
     line: Line | None = None  # the one that names the exit code, else the first of the row
     in_traceback: bool = False
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
+
+import msgspec
 
 from ncclscope.literal import bad_literal
 from ncclscope.model import Event, Line, Value
@@ -33,8 +34,7 @@ INT_FIELDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(msgspec.Struct, frozen=True):
     """One kind of line.
 
     kind: the event's kind. literal: stands in every matching body, at least 4 characters. regex: searched in the body;
@@ -51,7 +51,7 @@ class Pattern:
     regex: str
     nature: str = "info"
     cause: str | None = None
-    fields: Mapping[str, Value] = field(default_factory=dict)
+    fields: Mapping[str, Value] = msgspec.field(default_factory=dict)
     refine: Callable[[re.Match[str], Line], Mapping[str, Value] | None] | None = None
     adds: tuple[str, ...] = ()  # names that refine may add, for the dictionary of kinds
     context: bool = False  # also tell how long the stream had been silent before this line (field gap_s)
@@ -70,8 +70,7 @@ class Collector(Protocol):
         """The events of what was read, also when the input ended in the middle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A run of lines that starts with a line matching regex; `open` makes the collector from the opening line."""
 
     kinds: Mapping[str, tuple[str, ...]]  # kind -> field names

@@ -7,8 +7,9 @@ runtimes; the driver API shares the numbers. HIP prints the same texts for the s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from ncclscope.model import Value
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["CudaError", "by_code", "by_name", "by_text", "verdict"]
 
 
-@dataclass(frozen=True, slots=True)
-class CudaError:
+class CudaError(msgspec.Struct, frozen=True):
     """One error of the CUDA runtime."""
 
     code: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.lazy import lazy
 from ncclscope.parsers.torch_cuda_errors import by_text, verdict
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Judgement", "judge", "simple_name"]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """nature_of: own, import, cuda, oom, nccl, store, signal, nan, limit or echo; the rest as in Pattern."""
 
     nature_of: str

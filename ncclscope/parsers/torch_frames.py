@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ncclscope.lazy import lazy
 
@@ -20,8 +20,7 @@ _C10D = lazy(
 _PLUMBING = frozenset({"wrapper", "fn", "inner", "decorate_context", "forward", "backward", "apply"})
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(msgspec.Struct, frozen=True):
     """One entry of a stack."""
 
     file: str

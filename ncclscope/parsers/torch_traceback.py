@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Value
@@ -57,18 +58,17 @@ _MAX_FOREIGN = 40
 _MAX_MESSAGE = 60
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(msgspec.Struct):
     """One `Traceback` with the exception that ends it."""
 
     # "first", "context" (during handling), "cause" (raise from) or "embedded" (the text of another process)
     link: str
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[Frame] = msgspec.field(default_factory=list)
     repeated: int = 0
     type: str | None = None
     of: str | None = None
     message: str = ""
-    more: list[str] = field(default_factory=list)
+    more: list[str] = msgspec.field(default_factory=list)
     line: Line | None = None
     local_rank: int | None = None
     ranks: tuple[int, ...] = ()

@@ -6,10 +6,11 @@ The readers of archives are imported where one is met: most calls have none, and
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.sources.formats import HEAD, decompress, sniff
 from ncclscope.sources.names import is_skipped, rotations
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Found", "SourceProblem", "expand", "passed_over"]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceProblem:
+class SourceProblem(msgspec.Struct, frozen=True):
     """An input that could not be read, or could be read only in part; the rest goes on.
 
     skipped is True where nothing is wrong: so many files in a directory or an archive are no logs.
@@ -35,8 +35,7 @@ class SourceProblem:
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """An input before it has its place in the list.
 
     archive is set, and place counts from 0, for the members of an archive that can only be read forwards.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from ncclscope.lazy import lazy
 from ncclscope.sources.names import without_rotation
@@ -11,8 +12,7 @@ from ncclscope.sources.names import without_rotation
 __all__ = ["Hints", "hints_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Hints:
+class Hints(msgspec.Struct, frozen=True):
     """What a name suggests; a hint, never a fact. None where the name says nothing or could be read two ways.
 
     kernel is True where the name looks like a kernel log (dmesg*, kern.log, messages, journal*, syslog).

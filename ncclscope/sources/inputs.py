@@ -6,10 +6,11 @@ import glob
 import os
 import stat
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
 
 from ncclscope.sources.archives import Found, SourceProblem, expand, passed_over
 from ncclscope.sources.hints import Hints, hints_of
@@ -31,8 +32,7 @@ _SPECIAL = (
 )
 
 
-@dataclass(slots=True)
-class Input:
+class Input(msgspec.Struct):
     """One stream of bytes.
 
     name is the path as the user gave it; for an archive's member `a.tar.gz/dir/b.log`, for standard input
@@ -46,8 +46,8 @@ class Input:
     size: int | None
     mtime: float | None
     group: str
-    open: Callable[[Notes], Iterator[bytes]] = field(repr=False)
-    notes: list[str] = field(default_factory=list)
+    open: Callable[[Notes], Iterator[bytes]]
+    notes: list[str] = msgspec.field(default_factory=list)
 
     def blocks(self) -> Iterator[bytes]:
         """The bytes in order, split anywhere into blocks of at most 1 MiB, the whole never in memory.

@@ -6,8 +6,9 @@ does not, and it tells what it could read of a damaged archive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.sources.formats import TAR_UNIT, is_tar, tar_number
 
@@ -23,8 +24,7 @@ _REGULAR = frozenset((0, *b"07S"))
 _NO_DATA = frozenset(b"123456")  # links, devices, directories, FIFOs: a size there counts no data
 
 
-@dataclass(frozen=True, slots=True)
-class TarMember:
+class TarMember(msgspec.Struct, frozen=True):
     """A regular file in a tar; offset is where its bytes begin in the (decompressed) archive."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ncclscope.sources.formats import BrokenStreamError, decompress, flate
 from ncclscope.sources.streams import Notes, Reader, human, read_file
@@ -22,8 +23,7 @@ _SIGNATURE = b"PK\x03\x04"
 _METHODS = {0: "stored", 8: "deflate", 12: "bzip2", 95: "xz", 93: "zstd"}
 
 
-@dataclass(frozen=True, slots=True)
-class ZipMember:
+class ZipMember(msgspec.Struct, frozen=True):
     """A file in a zip.
 
     size and crc are None where only the lost directory knew them; trouble says why the file cannot be read.
@@ -166,7 +166,7 @@ def _searched(path: str) -> list[ZipMember]:
             continue
         if member.packed < 0:
             follower = found[number + 1].header if number + 1 < len(found) else end
-            member = replace(member, packed=max(0, follower + member.packed))
+            member = msgspec.structs.replace(member, packed=max(0, follower + member.packed))
         else:
             covered = member.header + member.packed
         if not member.name.endswith("/"):
