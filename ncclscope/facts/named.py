@@ -97,41 +97,64 @@ def _missing(basis: Basis) -> None:
 
 
 def _refused(basis: Basis) -> None:
-    """PyTorch's debug wrapper prints both sides; all lines together show which side has fewer ranks."""
-    by_seq: dict[object, dict[int, tuple[str, str]]] = defaultdict(dict)
-    events: dict[object, list[Event]] = defaultdict(list)
-    for event in basis.events("torch.wrapper_mismatch"):
+    """PyTorch's checks print both sides; all lines together show which side has fewer ranks."""
+    sides: dict[int, tuple[str, str]] = {}
+    events: list[Event] = []
+    seq: object = None
+    for event in basis.events("torch.wrapper_mismatch", "torch.ddp_param_count"):
+        if events and (event.kind, event.get("seq")) != (events[0].kind, seq):
+            continue
+        events.append(event)
         seq = event.get("seq")
-        events[seq].append(event)
         for prefix in ("", "other_"):
             rank = event.get(f"{prefix}rank")
             if isinstance(rank, int):
-                side = (str(event.get(f"{prefix}optype")), str(event.get(f"{prefix}shape")))
-                by_seq[seq].setdefault(rank, side)
-    for number, sides in by_seq.items():
-        seq = number if isinstance(number, int) else None
-        found = odd_ones(sides)
-        if found is None:
-            continue
-        odd, _, _, tie = found
-        op, shape = sides[odd[0]]
-        other_op, other_shape = sides[next(rank for rank in sorted(sides) if rank not in odd)]
-        why = ["as many ranks are on one side as on the other; the side of the lowest rank is taken as right"]
-        basis.add(
-            "collective.refused",
-            {
-                "seq": seq,
-                "op": op,
-                "other_op": other_op,
-                "mine": op if op != other_op else f"{op} of shape [{shape}]",
-                "theirs": other_op if op != other_op else f"{other_op} of shape [{other_shape}]",
-                "tie": tie,
-            },
-            events[number][:4],
-            ranks=odd,
-            why=why if tie else (),
-        )
+                sides.setdefault(rank, _side(event, prefix))
+    if not events:
+        events = basis.events("torch.ddp_shape_mismatch")
+        sides = _shapes(basis, events)
+    found = odd_ones(sides)
+    if found is None:
         return
+    odd, _, _, tie = found
+    mine, theirs = sides[odd[0]], sides[next(rank for rank in sorted(sides) if rank not in odd)]
+    same = mine[0] == theirs[0]
+    why = ["as many ranks are on one side as on the other; the side of the lowest rank is taken as right"]
+    basis.add(
+        "collective.refused",
+        {
+            "seq": seq if isinstance(seq, int) else None,
+            "op": mine[0],
+            "other_op": theirs[0],
+            "mine": f"{mine[0]}{mine[1]}" if same else mine[0],
+            "theirs": f"{theirs[0]}{theirs[1]}" if same else theirs[0],
+            "tie": tie,
+        },
+        events[:4],
+        ranks=odd,
+        why=why if tie else (),
+    )
+
+
+def _side(event: Event, prefix: str) -> tuple[str, str]:
+    """What one rank brought: the operation, and its shape in words."""
+    if event.kind == "torch.ddp_param_count":
+        return f"{event.get('other' if prefix else 'have')} parameters", ""
+    return str(event.get(f"{prefix}optype")), f" of shape [{event.get(f'{prefix}shape')}]"
+
+
+def _shapes(basis: Basis, events: list[Event]) -> dict[int, tuple[str, str]]:
+    """Only ranks whose model differs from that of rank 0 print it; the silent ones have its model."""
+    sides = {
+        rank: (f"parameter {e.get('parameter')}", f" of size [{e.get('sizes')}]")
+        for e in events
+        if isinstance(rank := e.get("rank"), int)
+    }
+    if not sides:
+        return {}
+    parameter = next(iter(sides.values()))[0]
+    silent = {0, *basis.identity.seen_ranks(basis.events())} - set(sides)
+    return sides | dict.fromkeys(silent, (parameter, " of another size"))
 
 
 def _shared(basis: Basis) -> None:
