@@ -26,7 +26,16 @@ __all__ = ["BLOCKS", "FIELDS", "PATTERNS"]
 
 FIELDS = (
     *("via", "pid", "tid", "thread", "state", "main", "where", "during", "collective", "nature"),
-    *("frame_func", "frame_file", "frame_line", "user_func", "user_file", "user_line", "native_func", "depth"),
+    *(
+        "frame_func",
+        "frame_file",
+        "frame_line",
+        "user_func",
+        "user_file",
+        "user_line",
+        "native_func",
+        "depth",
+    ),
 )
 # A frame's symbol can be kilobytes of template arguments.
 _MAX_FUNC = 200
@@ -163,7 +172,9 @@ BLOCKS: tuple[Block, ...] = (
         _faulthandler,
     ),
     # SIGABRT(6), PID: 4711, Thread 4720:    (c10/util/signal_handler.cpp, PyTorch 1.13 to 2.11)
-    Block(_KINDS, "), PID: ", r"SIG[A-Z]{2,8}\(\d+\), PID: (?P<pid>\d+), Thread (?P<tid>\d+):", _fatal_signal),
+    Block(
+        _KINDS, "), PID: ", r"SIG[A-Z]{2,8}\(\d+\), PID: (?P<pid>\d+), Thread (?P<tid>\d+):", _fatal_signal
+    ),
 )
 
 

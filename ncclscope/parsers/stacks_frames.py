@@ -59,7 +59,9 @@ _PACKAGES = frozenset(
     flax zmq uvloop pydantic filelock einops bitsandbytes pyarrow h5py zarr webdataset""".split()
 )
 # Names of the standard library that are as often a user's own script.
-_AMBIGUOUS = frozenset({"test", "code", "profile", "trace", "token", "statistics", "sched", "cmd", "site", "this"})
+_AMBIGUOUS = frozenset(
+    {"test", "code", "profile", "trace", "token", "statistics", "sched", "cmd", "site", "this"}
+)
 _STDLIB = frozenset(sys.stdlib_module_names) - _AMBIGUOUS
 
 
@@ -83,7 +85,9 @@ def innermost_user(frames: Sequence[StackFrame]) -> StackFrame | None:
 
 
 # evaluate (train.py:15)        c10d::TCPStore::doWait (libtorch_cpu.so)        0x7f5a8d22a1ca (libc.so.6)
-_PYSPY = re.compile(r"\s+(?P<func>\S.{0,4000}?) \((?P<file>[^()]{1,500}?)(?::(?P<line>\d{1,7}))?\)\s*$")
+_PYSPY = re.compile(
+    r"[ \t]{1,6}(?P<func>\S.{0,4000}?) \((?P<file>[^()]{1,500}?)(?::(?P<line>\d{1,7}))?\)\s*$"
+)
 
 
 def pyspy_frame(line: Line) -> StackFrame | None:
@@ -126,7 +130,9 @@ def gdb_frame(line: Line) -> StackFrame | None:
 
 
 # File "/workspace/jobs/train.py", line 93 in main
-_FAULTHANDLER = re.compile(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+|\?\?\?) in (?P<func>.{1,200}?)\s*$')
+_FAULTHANDLER = re.compile(
+    r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+|\?\?\?) in (?P<func>.{1,200}?)\s*$'
+)
 
 
 def faulthandler_frame(line: Line) -> StackFrame | None:
@@ -138,7 +144,9 @@ def faulthandler_frame(line: Line) -> StackFrame | None:
 
 
 # frame #2: c10d::ProcessGroupNCCL::barrier(...) + 0x50 (0x7f308c6f3d10 in /opt/.../libtorch_cuda.so)
-_C10 = re.compile(r"\s*frame #\d{1,4}: (?P<func>\S.{0,4000}?) \+ 0x[0-9a-f]+ \(0x[0-9a-f]+ in (?P<lib>[^)]{1,500})\)\s*$")
+_C10 = re.compile(
+    r"\s*frame #\d{1,4}: (?P<func>\S.{0,4000}?) \+ 0x[0-9a-f]+ \(0x[0-9a-f]+ in (?P<lib>[^)]{1,500})\)\s*$"
+)
 
 
 def fatal_signal_frame(line: Line) -> StackFrame | None:

@@ -26,7 +26,8 @@ def _lib(frames: Frames, pattern: re.Pattern[str]) -> bool:
 
 def _python(frames: Frames, file: re.Pattern[str], func: re.Pattern[str] | None = None) -> bool:
     return any(
-        f.file is not None and f.python and file.search(f.file) and (func is None or func.search(f.func)) for f in frames
+        f.file is not None and f.python and file.search(f.file) and (func is None or func.search(f.func))
+        for f in frames
     )
 
 
@@ -37,8 +38,12 @@ def _top(frames: Frames) -> StackFrame | None:
 
 
 # Threads that NCCL, c10d and autograd keep beside the program; they wait all the time.
-_PROXY = re.compile(r"^ncclProxy(?:Service|Progress)|^ncclProxyServiceUDS|^rasThreadMain|^ncclIbAsyncThreadMain|^persistentSocketThread")
-_WATCHDOG = re.compile(r"ProcessGroupNCCL::(?:Watchdog|HeartbeatMonitor|ncclCommWatchdog|heartbeatMonitor|watchdogHandler|ncclHeartbeat)")
+_PROXY = re.compile(
+    r"^ncclProxy(?:Service|Progress)|^ncclProxyServiceUDS|^rasThreadMain|^ncclIbAsyncThreadMain|^persistentSocketThread"
+)
+_WATCHDOG = re.compile(
+    r"ProcessGroupNCCL::(?:Watchdog|HeartbeatMonitor|ncclCommWatchdog|heartbeatMonitor|watchdogHandler|ncclHeartbeat)"
+)
 
 
 def _proxy(frames: Frames) -> bool:
@@ -50,8 +55,12 @@ def _watchdog(frames: Frames) -> bool:
 
 
 # Processes that are no rank: DataLoader and compile workers, the launcher's agent.
-_WORKER = re.compile(r"torch/utils/data/_utils/worker\.py$|torch/_inductor/compile_worker/|multiprocessing/(?:resource_tracker|forkserver)\.py$")
-_AGENT = re.compile(r"torch/distributed/(?:elastic/agent|launcher/api)|torch/distributed/run\.py$|deepspeed/launcher/")
+_WORKER = re.compile(
+    r"torch/utils/data/_utils/worker\.py$|torch/_inductor/compile_worker/|multiprocessing/(?:resource_tracker|forkserver)\.py$"
+)
+_AGENT = re.compile(
+    r"torch/distributed/(?:elastic/agent|launcher/api)|torch/distributed/run\.py$|deepspeed/launcher/"
+)
 
 
 def _worker(frames: Frames) -> bool:
@@ -72,7 +81,9 @@ def _ptx(frames: Frames) -> bool:
 
 
 # c10d::TCPStore::doWait, c10d::PrefixStore::get, c10d::FileStore::wait
-_STORE = re.compile(r"c10d::(?:\w*Store|detail::TCPClient)::(?:do)?(?:[Ww]ait|[Gg]et|waitForWorkers|[Cc]heck|multiGet)")
+_STORE = re.compile(
+    r"c10d::(?:\w*Store|detail::TCPClient)::(?:do)?(?:[Ww]ait|[Gg]et|waitForWorkers|[Cc]heck|multiGet)"
+)
 _STORE_PY = re.compile(r"torch/distributed/(?:rendezvous|elastic/utils/store|elastic/rendezvous/\w+)\.py$")
 _C10D_PY = re.compile(r"torch/distributed/distributed_c10d\.py$")
 _STORE_FUNC = re.compile(r"^_?store_based_barrier$")
@@ -90,7 +101,9 @@ _NCCL_INIT = re.compile(
     r"^ncclCommInit|^ncclCommSplit|^bootstrap(?:Init|Split|Create)|^initTransportsRank|c10d::NCCLComm::(?:create|split)|"
     r"ProcessGroupNCCL::(?:initNCCLComm|getNCCLComm|eagerConnectSingleDevice)|^ncclInitKernelsForDevice"
 )
-_INIT_PY = re.compile(r"^(?:init_process_group|_new_process_group_helper|new_group|_new_group_with_tag|split_group)$")
+_INIT_PY = re.compile(
+    r"^(?:init_process_group|_new_process_group_helper|new_group|_new_group_with_tag|split_group)$"
+)
 
 
 def _nccl_init(frames: Frames) -> bool:
@@ -108,7 +121,9 @@ _WORK = re.compile(
     r"c10d::Reducer::"
 )
 _SYNC_MODULES = re.compile(r"torch/distributed/utils\.py$")
-_SYNC_FUNC = re.compile(r"^(?:_sync_module_states|_sync_params_and_buffers|_verify_param_shape_across_processes)$")
+_SYNC_FUNC = re.compile(
+    r"^(?:_sync_module_states|_sync_params_and_buffers|_verify_param_shape_across_processes)$"
+)
 
 
 def _collective(frames: Frames) -> bool:
@@ -133,7 +148,9 @@ def _compile(frames: Frames) -> bool:
     return _python(frames, _COMPILE, _NOT_RUN)
 
 
-_MODULE_LOAD = re.compile(r"^cu(?:Module|Library)(?:Load|Get)|^cudaLibraryLoad|^__cudaRegisterFatBinary|^cudaFuncGetAttributes")
+_MODULE_LOAD = re.compile(
+    r"^cu(?:Module|Library)(?:Load|Get)|^cudaLibraryLoad|^__cudaRegisterFatBinary|^cudaFuncGetAttributes"
+)
 
 
 def _module_load(frames: Frames) -> bool:
@@ -164,7 +181,9 @@ def _dataloader(frames: Frames) -> bool:
     return _python(frames, _LOADER, _LOADER_GET) or _python(frames[:8], _QUEUE, _GET)
 
 
-_GIL = re.compile(r"^take_gil|^PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|^PyGILState_Ensure|^_PyThreadState_Attach")
+_GIL = re.compile(
+    r"^take_gil|^PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|^PyGILState_Ensure|^_PyThreadState_Attach"
+)
 
 
 def _gil(frames: Frames) -> bool:
@@ -185,13 +204,17 @@ def _import(frames: Frames) -> bool:
 
 
 _FILE_CALL = re.compile(
-    r"^(?:__)?(?:libc_)?(?:open(?:at)?(?:64)?|creat|f(?:data)?sync|sync_file_range|(?:l|f|new)?stat(?:x|at)?(?:64)?|fstatat(?:64)?|statx|"
+    r"^(?:__GI_)?(?:__)?(?:libc_)?(?:open(?:at)?(?:64)?|creat|f(?:data)?sync|sync_file_range|(?:l|f|new)?stat(?:x|at)?(?:64)?|fstatat(?:64)?|statx|"
     r"getdents(?:64)?|readdir(?:64)?|flock|lockf|unlink(?:at)?|rename(?:at2?)?|mkdir(?:at)?|rmdir|f?truncate(?:64)?|"
     r"statfs(?:64)?|access|faccessat2?|readlink(?:at)?|close|p(?:read|write)v?2?(?:64)?)(?:_nocancel)?$"
 )
-_READ_CALL = re.compile(r"^(?:__)?(?:libc_)?(?:read|write|readv|writev)(?:_nocancel)?$")
+_READ_CALL = re.compile(r"^(?:__GI_)?(?:__)?(?:libc_)?(?:read|write|readv|writev)(?:_nocancel)?$")
+# What glibc 2.41 puts around every system call that can be cancelled.
+_SYSCALL = re.compile(r"syscall(?:_cancel)?(?:_arch)?$")
 # These read from pipes and sockets.
-_PIPES = re.compile(r"(?:^|/)(?:multiprocessing/|subprocess\.py|socket\.py|ssl\.py|selectors\.py|http/|urllib3/|torch/_inductor/)")
+_PIPES = re.compile(
+    r"(?:^|/)(?:multiprocessing/|subprocess\.py|socket\.py|ssl\.py|selectors\.py|http/|urllib3/|torch/_inductor/)"
+)
 _FILE_PY = re.compile(
     r"(?:^|/)(?:torch/serialization\.py|torch/distributed/checkpoint/filesystem\.py|shutil\.py|pathlib\.py|genericpath\.py|"
     r"zipfile\.py|glob\.py|tempfile\.py|safetensors/torch\.py|fsspec/implementations/local\.py)$"
@@ -199,7 +222,7 @@ _FILE_PY = re.compile(
 
 
 def _filesystem(frames: Frames) -> bool:
-    first = next((f for f in frames if f.named), None)
+    first = next((f for f in frames if f.named and not _SYSCALL.search(f.func)), None)
     if first is None:
         return False
     if first.python:
@@ -247,5 +270,7 @@ def during(frames: Frames) -> str | None:
 
 def collective_in(frames: Frames) -> str | None:
     """The torch.distributed function on the stack, `all_reduce`."""
-    outermost_first = [Frame(f.file, f.line or 0, f.func) for f in reversed(frames) if f.python and f.file is not None]
+    outermost_first = [
+        Frame(f.file, f.line or 0, f.func) for f in reversed(frames) if f.python and f.file is not None
+    ]
     return collective_of(outermost_first)
