@@ -139,10 +139,10 @@ def _with_first(ranks: Ranks, findings: Sequence[Finding]) -> Ranks:
 
 
 def _raw_patterns(pack: Pack) -> list[Pattern]:
-    """Patterns that rules bring themselves; they run under a time limit."""
+    """Patterns that rules bring themselves; those of a user's own rules run under a time limit."""
     return [
-        Pattern(signal.kinds[-1], signal.has or "", signal.line, guarded=True)
-        for signals in pack.signals.values()
+        Pattern(signal.kinds[-1], signal.has or "", signal.line, guarded=rule_id in pack.own)
+        for rule_id, signals in pack.signals.items()
         for signal in signals.values()
         if signal.line is not None
     ]

@@ -410,9 +410,11 @@ def loose_time(text: str) -> Stamp | None:
 
 
 def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
-    """First time of the stream; the unwrapper is not disturbed, so a fresh one is used."""
-    probe = Unwrapper(state.info.path)
-    probe.learn(sample)
+    """First time of the stream. An unwrapper that holds pieces of lines must not be disturbed: then a fresh one looks."""
+    probe = state.unwrapper
+    if probe.splits_text:
+        probe = Unwrapper(state.info.path)
+        probe.learn(sample)
     for number, raw in enumerate(sample[:80], 1):
         for line in probe.unwrap(raw, number):
             stamp = line.env.time or loose_time(line.text)

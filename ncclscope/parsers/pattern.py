@@ -55,7 +55,7 @@ class Pattern(msgspec.Struct, frozen=True):
     refine: Callable[[re.Match[str], Line], Mapping[str, Value] | None] | None = None
     adds: tuple[str, ...] = ()  # names that refine may add, for the dictionary of kinds
     context: bool = False  # also tell how long the stream had been silent before this line (field gap_s)
-    guarded: bool = False  # comes from a rule file: runs under a time limit
+    guarded: bool = False  # comes from a user's rule: runs under a time limit
     since: str = ""
     until: str = ""
 
