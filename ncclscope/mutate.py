@@ -17,12 +17,10 @@ from ncclscope.engine.fold import fold
 from ncclscope.engine.match import Index
 from ncclscope.engine.rule import Adjust, ConfidenceSpec, Rule, Signal, parse_signal
 from ncclscope.report import SCHEMA_VERSION, Report
-from ncclscope.selftest import ReadCase, compare, read_case
+from ncclscope.selftest import ReadCase, compare
 from ncclscope.verdict import conclude
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ncclscope.engine.pack import Pack
 
 __all__ = ["Mutant", "mutants", "survivors"]
@@ -37,12 +35,12 @@ class Mutant:
     remedy: str
 
 
-def survivors(rule: Rule, pack: Pack, fixtures: Path | None = None) -> tuple[int, list[Mutant]]:
+def survivors(rule: Rule, cases: Sequence[ReadCase], pack: Pack) -> tuple[int, list[Mutant]]:
     """How many mutants of `rule` were tried, and those that none of its cases notices.
 
-    `rule` carries its tests, and they pass as it stands; pack is what they run against.
+    cases: those of `rule`, as read for `pack`; they pass while the rule is as it stands.
     """
-    scenes = [_Scene.of(rule, read_case(case, pack, fixtures), pack) for case in rule.tests]
+    scenes = [_Scene.of(rule, given, pack) for given in cases]
     tried = list(mutants(rule))
     return len(tried), [m for m in tried if not any(scene.notices(m.rule) for scene in scenes)]
 

@@ -14,20 +14,10 @@ from ncclscope.pipeline import Options, Read, judge, read
 from ncclscope.report import Finding, LineEvidence, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ncclscope.engine.pack import Pack
     from ncclscope.engine.rule import Case, Rule
 
-__all__ = ["CaseError", "CaseResult", "ReadCase", "compare", "read_case", "run_case", "run_rules"]
-
-
-class CaseResult(msgspec.Struct, frozen=True):
-    """One case of one rule; problems is empty when it gave what it must."""
-
-    rule: str
-    case: str
-    problems: tuple[str, ...]
+__all__ = ["CaseError", "CaseResult", "ReadCase", "compare", "read_case", "run_case", "run_rule"]
 
 
 class ReadCase(msgspec.Struct, frozen=True):
@@ -38,24 +28,30 @@ class ReadCase(msgspec.Struct, frozen=True):
     base: str
 
 
+class CaseResult(msgspec.Struct, frozen=True):
+    """One case of one rule; problems is empty when it gave what it must. given is None when it could not be read."""
+
+    case: Case
+    problems: tuple[str, ...]
+    given: ReadCase | None = None
+
+
 class CaseError(NcclscopeError):
     """A case that cannot be run; says why."""
 
 
-def run_rules(rules: Iterable[Rule], pack: Pack, fixtures: Path | None = None) -> Iterator[CaseResult]:
-    """Every case of `rules`, each against the whole pack."""
-    for rule in rules:
-        for case in rule.tests:
-            yield CaseResult(rule.id, case.name, tuple(run_case(rule, case, pack, fixtures)))
+def run_rule(rule: Rule, pack: Pack, fixtures: Path | None = None) -> list[CaseResult]:
+    """Every case of `rule`, each against the whole pack. fixtures: the directory that cases may name a part of."""
+    return [run_case(rule, case, pack, fixtures) for case in rule.tests]
 
 
-def run_case(rule: Rule, case: Case, pack: Pack, fixtures: Path | None = None) -> list[str]:
-    """What is wrong with the outcome of `case`; nothing when it is as expected."""
+def run_case(rule: Rule, case: Case, pack: Pack, fixtures: Path | None = None) -> CaseResult:
+    """The outcome of one case."""
     try:
         given = read_case(case, pack, fixtures)
     except CaseError as error:
-        return [str(error)]
-    return compare(rule, given, judge(given.seen, pack))
+        return CaseResult(case, (str(error),))
+    return CaseResult(case, tuple(compare(rule, given, judge(given.seen, pack))), given)
 
 
 def read_case(case: Case, pack: Pack, fixtures: Path | None = None) -> ReadCase:

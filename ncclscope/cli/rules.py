@@ -12,6 +12,7 @@ from ncclscope.cli.common import RULES, Format, chosen_pack, die, write_out
 if TYPE_CHECKING:
     from ncclscope.engine.pack import Pack
     from ncclscope.engine.rule import Rule
+    from ncclscope.selftest import ReadCase
 
 __all__ = ["app"]
 
@@ -92,7 +93,7 @@ def test(
     ] = False,
 ) -> None:
     """Run the positive and negative cases that rules carry: of ID..., else of --rules DIR, else of all."""
-    from ncclscope.selftest import run_rules
+    from ncclscope.selftest import run_rule
 
     pack = chosen_pack(rules)
     chosen = [_named(pack, i) for i in rule_ids or ()]
@@ -100,11 +101,10 @@ def test(
         chosen = [r for r in pack.rules if not rules or not pack.own or r.id in pack.own]
     failed = passed = tried = survived = 0
     for rule in _with_tests(chosen, pack):
-        fixtures = _fixtures(rule, pack)
-        results = list(run_rules([rule], pack, fixtures))
+        results = run_rule(rule, pack, _fixtures(rule, pack))
         for result in results:
             if result.problems:
-                typer.echo(f"FAIL {result.rule}: {result.case}")
+                typer.echo(f"FAIL {rule.id}: {result.case.name}")
             for problem in result.problems:
                 typer.echo(f"     {problem}")
         wrong = sum(bool(r.problems) for r in results)
@@ -113,18 +113,18 @@ def test(
         if mutate and wrong:
             typer.echo(f"SKIP {rule.id} {rule.name}: not mutated while its own cases fail")
         elif mutate:
-            count, left = _mutate(rule, pack, fixtures)
+            count, left = _mutate(rule, [r.given for r in results if r.given is not None], pack)
             tried += count
             survived += left
     typer.echo(f"{passed} passed, {failed} failed" + (f"; {tried} mutants, {survived} survived" if mutate else ""))
     raise typer.Exit(1 if failed or survived else 0)
 
 
-def _mutate(rule: Rule, pack: Pack, fixtures: Path | None) -> tuple[int, int]:
+def _mutate(rule: Rule, cases: list[ReadCase], pack: Pack) -> tuple[int, int]:
     """Prints every mutant that no case notices; returns how many were tried and how many are left."""
     from ncclscope.mutate import survivors
 
-    count, left = survivors(rule, pack, fixtures)
+    count, left = survivors(rule, cases, pack)
     if left:
         typer.echo(f"SURVIVED {rule.id} {rule.name}: no case notices {len(left)} of {count} mutants")
     for mutant in left:

@@ -126,13 +126,11 @@ def _close(kind: str, kinds: Mapping[str, frozenset[str]]) -> str:
 
 
 def _raw_pattern(name: str, pattern: str, error: Callable[[str, str], None]) -> frozenset[str]:
-    """The named groups of a rule's own expression, compiled as it will be when lines are read."""
-    import regex
-
+    """The named groups of a rule's own expression."""
     where = f"signals.{name}.line"
     try:
-        compiled = regex.compile(pattern)
-    except regex.error as problem:
+        compiled = re.compile(pattern)
+    except re.error as problem:
         error(f"signal {name}: not a regular expression: {problem}", where)
         return frozenset()
     if compiled.search(""):
