@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-__all__ = ["Gate", "GrowingGate", "HyperscanGate", "PlainGate", "make_gate"]
+__all__ = ["AhoCorasickGate", "Gate", "GrowingGate", "HyperscanGate", "PlainGate", "make_gate"]
 
 # Measured with 660 literals: the database takes 35 ms to build, plain search 8 MB/s.
 _PLAIN_BYTES = 192 * 1024
@@ -46,8 +46,22 @@ class HyperscanGate:
         return found
 
 
+class AhoCorasickGate:
+    """A Rust automaton, for Linux on Arm, where hyperscan has no wheel; some hundred megabytes per second."""
+
+    def __init__(self, literals: Sequence[str]) -> None:
+        import ahocorasick_rs
+
+        self._automaton: Any = ahocorasick_rs.BytesAhoCorasick([text.encode("ascii") for text in literals])
+
+    def hits(self, block: bytes) -> list[tuple[int, int]]:
+        found = [(end, number) for number, _, end in self._automaton.find_matches_as_indexes(block, overlapping=True)]
+        found.sort()
+        return found
+
+
 class PlainGate:
-    """The same answer from the standard library, where no hyperscan wheel exists; a few megabytes per second."""
+    """The same answer from the standard library; a few megabytes per second."""
 
     def __init__(self, literals: Sequence[str]) -> None:
         self._literals = [text.encode("ascii") for text in literals]
@@ -80,10 +94,12 @@ class GrowingGate:
 
 
 def _fastest(literals: Sequence[str]) -> Gate:
-    try:
-        return HyperscanGate(literals)
-    except ImportError:
-        return PlainGate(literals)
+    for engine in (HyperscanGate, AhoCorasickGate):
+        try:
+            return engine(literals)
+        except ImportError:
+            continue
+    return PlainGate(literals)
 
 
 def make_gate(literals: Sequence[str]) -> Gate:
