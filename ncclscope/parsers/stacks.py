@@ -5,9 +5,8 @@ py-spy, gdb (`thread apply all bt`), faulthandler, PyTorch's handler of fatal si
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Pattern
@@ -21,6 +20,10 @@ from ncclscope.parsers.stacks_frames import (
     pyspy_frame,
 )
 from ncclscope.parsers.stacks_where import collective_in, during, where_of
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable
 
 __all__ = ["BLOCKS", "FIELDS", "PATTERNS"]
 
@@ -87,25 +90,22 @@ class _Thread:
         if not frames:
             return []
         main = header.main if header.main is not None else frames[-1].func == "<module>"
-        fields: dict[str, Value] = {
+        # The main thread's number is the process's.
+        pid = header.pid if header.pid is not None else header.tid if main else None
+        known: dict[str, Value | None] = {
             "nature": "info",
             "via": header.via,
             "thread": header.thread,
             "main": main,
             "where": where_of(frames),
             "depth": len(frames),
+            "pid": pid,
+            "tid": header.tid,
+            "state": header.state,
+            "during": during(frames),
+            "collective": collective_in(frames),
         }
-        # The main thread's number is the process's.
-        pid = header.pid if header.pid is not None else header.tid if main else None
-        for name, value in (
-            ("pid", pid),
-            ("tid", header.tid),
-            ("state", header.state),
-            ("during", during(frames)),
-            ("collective", collective_in(frames)),
-        ):
-            if value is not None:
-                fields[name] = value
+        fields = {name: value for name, value in known.items() if value is not None}
         user = innermost_user(frames)
         inner = innermost_python(frames) or next((f for f in frames if f.named), frames[0])
         native = next((f for f in frames if not f.python and f.named), None)
@@ -148,22 +148,27 @@ def _fatal_signal(m: re.Match[str], line: Line) -> _Thread:
     return _Thread(line, _Header("torch", m["tid"], tid, pid, main=pid == tid), fatal_signal_frame)
 
 
-_PYSPY = r'^\s*Thread (?P<tid>0x[0-9A-Fa-f]+|\d+) \((?P<state>active|idle)(?P<gil>\+gil)?\)(?:: "(?P<name>[^"]{1,200})")?\s*$'
+_PYSPY = (
+    r"^\s*Thread (?P<tid>0x[0-9A-Fa-f]+|\d+) \((?P<state>active|idle)(?P<gil>\+gil)?\)"
+    r'(?:: "(?P<name>[^"]{1,200})")?\s*$'
+)
 _KINDS = {"py.stack": FIELDS}
 
 BLOCKS: tuple[Block, ...] = (
     # Thread 865 (idle): "MainThread"    (py-spy 0.4.3 dump; `active+gil` holds the GIL)
     Block(_KINDS, " (idle", _PYSPY, _pyspy),
     Block(_KINDS, " (active", _PYSPY, _pyspy),
-    # Thread 1 (Thread 0x7f401d055140 (LWP 876) "python"):     Thread 2 (LWP 1234):    (gdb 8 to 15, cuda-gdb 13)
+    # Thread 1 (Thread 0x7f401d055140 (LWP 876) "python"):     Thread 2 (LWP 1234):
+    # (gdb 8 to 15, cuda-gdb 13)
     Block(
         _KINDS,
         "(LWP ",
-        r'^\s*Thread (?P<n>\d+) \((?:Thread 0x[0-9a-f]+ )?\(?LWP (?P<lwp>\d+)\)?(?: "(?P<name>[^"]{1,64})")?\)?:\s*$',
+        r"^\s*Thread (?P<n>\d+) \((?:Thread 0x[0-9a-f]+ )?\(?LWP (?P<lwp>\d+)\)?"
+        r'(?: "(?P<name>[^"]{1,64})")?\)?:\s*$',
         _gdb,
     ),
-    # Current thread 0x00007f4e83fd1b80 (most recent call first):      Thread 0x00007f... [name] (most recent call first):
-    # Stack (most recent call first):
+    # Current thread 0x00007f4e83fd1b80 (most recent call first):      Stack (most recent call first):
+    # Thread 0x00007f4e83fd1b80 [name] (most recent call first):       (the name from Python 3.14 on)
     Block(
         _KINDS,
         "(most recent call first)",
@@ -187,7 +192,7 @@ def _in_kernel(func: str) -> Pattern:
     )
 
 
-# [<0>] rpc_wait_bit_killable+0x24/0xb0 [sunrpc]     (/proc/PID/stack; kernels 3.10 to 6.18 print the address differently)
+# [<0>] rpc_wait_bit_killable+0x24/0xb0 [sunrpc]     (/proc/PID/stack of kernel 6.18; older print an address)
 PATTERNS: tuple[Pattern, ...] = tuple(
     _in_kernel(func)
     for func in (

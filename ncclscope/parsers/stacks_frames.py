@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ncclscope.model import Line
 from ncclscope.parsers.torch_frames import is_library
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ncclscope.model import Line
 
 __all__ = [
     "StackFrame",
@@ -23,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StackFrame:
-    """One frame. file is a source file and line its line (None: not known); lib the shared object of a native frame.
+    """One frame. file is a source file, line its line (None: not known), lib a native frame's shared object.
 
     printed is the line of the dump that shows it.
     """
@@ -52,11 +56,12 @@ class StackFrame:
 
 # py-spy shortens paths to what follows an entry of sys.path, so an installed package shows as `torch/nn/...`.
 _PACKAGES = frozenset(
-    """torch torchvision torchaudio triton numpy pandas scipy PIL tqdm transformers accelerate datasets tokenizers
-    safetensors huggingface_hub peft trl deepspeed lightning lightning_fabric pytorch_lightning lightning_utilities
-    composer streaming ray vllm sglang xformers flash_attn apex transformer_engine megatron nemo fsspec s3fs boto3
-    botocore urllib3 requests aiohttp httpx wandb tensorboard mlflow hydra omegaconf fire click typer absl jax jaxlib
-    flax zmq uvloop pydantic filelock einops bitsandbytes pyarrow h5py zarr webdataset""".split()
+    """torch torchvision torchaudio triton numpy pandas scipy PIL tqdm transformers accelerate datasets
+    tokenizers safetensors huggingface_hub peft trl deepspeed lightning lightning_fabric
+    pytorch_lightning lightning_utilities composer streaming ray vllm sglang xformers flash_attn apex
+    transformer_engine megatron nemo fsspec s3fs boto3 botocore urllib3 requests aiohttp httpx wandb
+    tensorboard mlflow hydra omegaconf fire click typer absl jax jaxlib flax zmq uvloop pydantic
+    filelock einops bitsandbytes pyarrow h5py zarr webdataset""".split()  # noqa: SIM905 - words read better than a list
 )
 # Names of the standard library that are as often a user's own script.
 _AMBIGUOUS = frozenset(

@@ -71,7 +71,7 @@ def _launcher(frames: Frames) -> bool:
     return _python(frames, _AGENT)
 
 
-# libnvidia-ptxjitcompiler.so.580.159.04 with __cuda_CallJitEntryPoint; statically linked: __nvJITLink..., nvPTXCompilerCompile
+# libnvidia-ptxjitcompiler.so.580.159.04 with __cuda_CallJitEntryPoint; inside a program: __nvJITLink...
 _JIT_LIB = re.compile(r"libnvidia-ptxjitcompiler|libnvJitLink|libnvptxcompiler|libnvidia-nvvm")
 _JIT = re.compile(r"^__cuda_CallJitEntryPoint|nvPTXCompiler|nvJ[Ii][Tt]Link|^cuLinkComplete|^cuLinkAddData")
 
@@ -254,7 +254,7 @@ _CLASSES: tuple[tuple[str, Callable[[Frames], bool]], ...] = (
 
 
 def where_of(frames: Frames) -> str:
-    """The class of a stack, innermost frame first; "user" for other code of the user, "other" for the rest."""
+    """The class of a stack, innermost frame first; "user" for the user's other code, "other" for the rest."""
     for name, test in _CLASSES:
         if test(frames):
             return name
