@@ -101,7 +101,7 @@ def judge(seen: Read, pack: Pack, *, picture: bool = False) -> Report:
             continue
         if candidate is not None:
             candidates.append(candidate)
-    warnings += pack.notes
+    warnings += [*pack.notes, *seen.facts.notes]
     inputs = [
         InputInfo(
             path=s.path,

@@ -17,6 +17,7 @@ from ncclscope.facts.job import describe_job
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.named import add_named_facts
 from ncclscope.facts.phases import PhaseFinder
+from ncclscope.facts.stacks import add_stack_facts
 from ncclscope.facts.timeline import build_timeline
 from ncclscope.facts.tracebacks import add_traceback_facts
 from ncclscope.observation import Observation
@@ -40,6 +41,7 @@ class Facts(msgspec.Struct, frozen=True):
     kernel_log_hosts: frozenset[str]
     recognised: bool
     streams: tuple[StreamInfo, ...]
+    notes: tuple[str, ...]
     picture: Callable[[Sequence[Finding]], tuple[Job, Timeline]]
     placeholders: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -50,15 +52,17 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
     observations = [basis.observation(group) for group in store.groups()]
     ending = find_ending(basis)
     _shape(basis, ending)
-    for correlate in (
+    correlators: tuple[Callable[[], None], ...] = (
         lambda: add_communicator_facts(basis, ending),
-        lambda: add_flight_recorder_facts(basis) or add_collective_facts(basis),
+        lambda: _collectives(basis),
         lambda: add_death_facts(basis),
         lambda: add_disagreement_facts(basis),
         lambda: add_machine_code_facts(basis),
         lambda: add_named_facts(basis),
         lambda: add_traceback_facts(basis),
-    ):
+        lambda: add_stack_facts(basis),
+    )
+    for correlate in correlators:
         try:
             correlate()
         except Exception as error:  # a bug in one correlator must not cost the report
@@ -79,6 +83,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         kernel_log_hosts=kernel_hosts,
         recognised=bool(store.total or store.dumps or any(_of_a_launcher(s) for s in store.streams)),
         streams=tuple(store.streams),
+        notes=_notes(basis),
         picture=lambda findings: (describe_job(basis, versions), build_timeline(basis, findings)),
         placeholders={"inputs": " ".join(s.path for s in store.streams[:8])},
     )
@@ -90,6 +95,25 @@ _LAUNCHER_LAYERS = ("mpirun", "torchrun --tee", "[rankN]:", "(actor pid)", "NCCL
 
 def _of_a_launcher(stream: StreamInfo) -> bool:
     return any(layer in stream.format for layer in _LAUNCHER_LAYERS)
+
+
+def _collectives(basis: Basis) -> None:
+    """Dumps decide where they name a rank; the watchdogs' lines where they do not."""
+    if not add_flight_recorder_facts(basis):
+        add_collective_facts(basis)
+
+
+def _notes(basis: Basis) -> tuple[str, ...]:
+    """What a reader must know of the input as a whole."""
+    notes: list[str] = []
+    if basis.attempts.count > 1:
+        notes.append(f"the input holds {basis.attempts.count} attempts of the job; what failed in the first comes first")
+    if basis.attempts.several_jobs > 1:
+        notes.append(
+            f"the input seems to hold {basis.attempts.several_jobs} jobs, read here as one: triage each by itself, or "
+            "let `ncclscope scan` take them apart"
+        )
+    return tuple(notes)
 
 
 def _shape(basis: Basis, ending: Ending) -> None:
