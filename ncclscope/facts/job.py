@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ncclscope.facts.base import Basis
 from ncclscope.facts.communicators import communicators
 from ncclscope.facts.disagreements import must_agree
 from ncclscope.report import CommunicatorInfo, Job, SettingInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ncclscope.facts.base import Basis
 
 __all__ = ["describe_job"]
 

@@ -1,19 +1,23 @@
-"""The job over time, for the picture: a lane for each rank and each kernel log, with the lines that matter as marks."""
+"""The job over time, for the picture: a lane for each rank and kernel log, the lines that matter as marks."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from ncclscope.clocks import Stamp, format_stamp, without_year
-from ncclscope.facts.base import Basis
 from ncclscope.facts.ending import MIN_SILENCE_S
-from ncclscope.model import Event
 from ncclscope.report import Finding, Lane, LineEvidence, Mark, Span, Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ncclscope.facts.base import Basis
+    from ncclscope.model import Event
 
 __all__ = ["build_timeline"]
 
@@ -25,7 +29,7 @@ _SHARE = {"init": 2, "cause": 6, "failure": 5, "echo": 3, "kernel": 12, "end": 1
 _NATURE = {"cause": "failure", "symptom": "failure", "consequence": "echo"}
 # Lines that others print about a rank: they say nothing of how long it ran itself.
 _TOLD_BY_OTHERS = ("launch.", "mpi.", "slurm.", "k8s.", "ds.", "ray.", "pl.", "acc.")
-# A kernel log goes back to the last boot; what is older than this before the job's first line is no part of it.
+# A kernel log goes back to the last boot; what is older than this before the job's start is no part of it.
 _BEFORE_JOB_S = 3600.0
 
 
@@ -80,7 +84,7 @@ class _Axis:
 
 
 def build_timeline(basis: Basis, findings: Sequence[Finding]) -> Timeline:
-    """The picture of the whole input. findings: the proof of the first one becomes the marks that stand out."""
+    """The picture of the input. findings: the proof of the first one becomes the marks that stand out."""
     return _Builder(basis, findings).build()
 
 
@@ -98,7 +102,9 @@ class _Builder:
         self._dated = self._dated_lines()
 
     def _stream_stamps(self) -> list[Stamp]:
-        found = [s for stream in self._basis.store.streams for s in (stream.first_time, stream.last_time) if s]
+        found = [
+            s for stream in self._basis.store.streams for s in (stream.first_time, stream.last_time) if s
+        ]
         return [self._with_year(s) for s in found]
 
     def _with_year(self, stamp: Stamp) -> Stamp:
@@ -164,7 +170,9 @@ class _Builder:
         return self._lane("rank", rank, self._basis.identity.host_of_rank.get(rank) or host)
 
     def _stands_out(self, place: tuple[str, int], lane: _Lane) -> bool:
-        return place in self._places and (not self._culprits or lane.rank is None or lane.rank in self._culprits)
+        return place in self._places and (
+            not self._culprits or lane.rank is None or lane.rank in self._culprits
+        )
 
     def _place_proof(self) -> None:
         """Proof that is no event: entries of flight-recorder dumps."""
@@ -191,7 +199,9 @@ class _Builder:
                     lane.times += [] if at is None else [at]
             if stream.tail:
                 last = stream.tail[-1]
-                lane.last = _Point("end", "", last.ref.path, last.ref.line, last.text.strip(), at, last.env.time is not None)
+                lane.last = _Point(
+                    "end", "", last.ref.path, last.ref.line, last.text.strip(), at, last.env.time is not None
+                )
 
     def _add_silent_ranks(self) -> None:
         """Ranks that only dumps show, and ranks of the job that nothing shows."""
@@ -225,7 +235,9 @@ class _Builder:
         )
 
     def _made(self, lane: _Lane, start: float, end: float) -> Lane:
-        points = sorted(_chosen(lane), key=lambda p: (p.at is None, p.at or 0.0, p.kind == "end", p.source, p.line))
+        points = sorted(
+            _chosen(lane), key=lambda p: (p.at is None, p.at or 0.0, p.kind == "end", p.source, p.line)
+        )
         return Lane(
             about=lane.about,  # type: ignore[arg-type]  # one of the three that `_lane` is called with
             rank=UNSET if lane.rank is None else lane.rank,
@@ -267,8 +279,13 @@ def _wait(event: Event, at: float) -> list[tuple[float, float]]:
 
 
 def _order(lane: _Lane) -> tuple[bool, str, str, int]:
-    """Hosts together, unknown ones last; of one host its ranks, its kernel log, then what is of no known rank."""
-    return (lane.host is None, lane.host or "", {"rank": "a", "kernel": "b"}.get(lane.about, "c"), lane.rank or 0)
+    """Hosts together, unknown ones last; of one host its ranks, its kernel log, then lines of no rank."""
+    return (
+        lane.host is None,
+        lane.host or "",
+        {"rank": "a", "kernel": "b"}.get(lane.about, "c"),
+        lane.rank or 0,
+    )
 
 
 def _chosen(lane: _Lane) -> list[_Point]:
@@ -287,12 +304,14 @@ def _chosen(lane: _Lane) -> list[_Point]:
 
 
 def _spans(lane: _Lane, points: Sequence[_Point], start: float, end: float) -> list[Span]:
-    """From the lane's first time to its last: starting, running, waiting, stopping; then silent to the input's end."""
+    """From first time to last: starting, running, waiting, stopping; then silent to the input's end."""
     if not lane.times:
         return []
     first, last = min(lane.times), max(lane.times)
     ready = next((p.at for p in points if p.kind == "init" and p.at is not None), first)
-    bad = min((p.at for p in points if p.kind in ("cause", "failure", "echo") and p.at is not None), default=last)
+    bad = min(
+        (p.at for p in points if p.kind in ("cause", "failure", "echo") and p.at is not None), default=last
+    )
     began, until = min((w for w in lane.waits if w[0] <= bad), default=(bad, bad))
     edges = [
         ("starting", first, min(ready, began)),
