@@ -24,15 +24,21 @@ class PhaseFinder:
             return [basis.observation(EventGroup([e], count=1)) for e in basis.events(*kinds)]
 
         self._banner = marks("nccl.version", "nccl.config", "nccl.bootstrap_using")
+        self._verbose = bool(basis.events("nccl.config", "nccl.bootstrap_using", "nccl.driver"))
         self._start = marks("nccl.init_start")
         self._complete = marks("nccl.init_complete")
         self._bootstrap = marks("nccl.bootstrap_timings")
         self._connected = marks("nccl.connected")
         self._end = [o for o in marks("nccl.comm_end") if o.fields.get("action") == "Destroy"]
-        self._lines: dict[str, set[int]] = defaultdict(set)
+        # (first, last line) of what parsers understood, by file; a traceback's place is its last line
+        self._lines: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for event in basis.events():
-            self._lines[event.ref.path].update(range(event.ref.line - event.lines + 1, event.ref.line + 1))
+            at, more = event.ref.line, event.lines - 1
+            span = (at - more, at) if event.kind == "py.exception" else (at, at + more)
+            self._lines[event.ref.path].append(span)
         self._has_nccl = bool(self._banner or self._start or self._complete)
+        self._deaths = [o for o in basis.facts if o.kind == "rank.died"]
+        self._later = _attempts_past_first(basis)
 
     def __call__(self, observation: Observation) -> Phase:
         seq = observation.fields.get("seq")
@@ -46,22 +52,39 @@ class PhaseFinder:
             return "steady"
         if not self._has_nccl:
             return "unknown"
+        if observation.kind.startswith("kernel."):
+            # Seconds since boot compare with nothing that NCCL prints; the death of the same rank does.
+            observation = next((d for d in self._deaths if set(d.ranks) & set(observation.ranks)), observation)
         if self._before(self._end, observation):
             return "teardown"
         connected = self._before(self._connected, observation)
         if connected is not None:
             # Since 2.22 rings are connected inside the first collective; only what the program prints after it shows
             # that the collective came to its end.
-            return "steady" if self._printed_between(connected, observation) else "first_collective"
+            went_on = observation.attempt in self._later or self._printed_between(connected, observation)
+            return "steady" if went_on else "first_collective"
         if self._before(self._complete, observation):
-            return "first_collective"
+            return "steady" if observation.attempt in self._later else "first_collective"
         if self._before(self._bootstrap, observation):
             return "init"
         if self._before(self._start, observation):
             return "bootstrap"
         if self._before(self._banner, observation):
-            return "init"
-        return "rendezvous" if self._banner else "unknown"
+            # With NCCL_DEBUG=WARN the banner is all that NCCL prints: what came after it does not show.
+            return "init" if self._verbose else "unknown"
+        if self._precedes_init(observation):
+            return "rendezvous"
+        # Without NCCL's lines of this rank, what the others' watchdogs had reached still tells.
+        return "steady" if observation.attempt in self._later else "unknown"
+
+    def _precedes_init(self, observation: Observation) -> bool:
+        """Whether the observation stands before NCCL's first lines of the same rank, or of the same file."""
+        ranks = set(observation.ranks)
+        return any(
+            (ranks & set(mark.ranks) or mark.source == observation.source)
+            and earlier(mark, observation) is not Answer.YES
+            for mark in self._banner
+        )
 
     def _printed_between(self, mark: Observation, observation: Observation) -> bool:
         """Whether lines that no parser knows stand between the two: the program's own output."""
@@ -70,7 +93,13 @@ class PhaseFinder:
         lines = [e.line for o in (mark, observation) for e in o.evidence[:1] if isinstance(e, LineEvidence)]
         if len(lines) < 2:
             return True
-        known = {line for line in self._lines[mark.source] if lines[0] < line < lines[1]}
+        # A message of several lines goes on after a traceback's last line: one that ends later has none before this.
+        known = {
+            line
+            for first, last in self._lines[mark.source]
+            if last <= lines[1]
+            for line in range(max(first, lines[0] + 1), min(last + 1, lines[1]))
+        }
         return lines[1] - lines[0] - 1 - len(known) > _PROGRESS_LINES
 
     def _before(self, marks: list[Observation], observation: Observation) -> Observation | None:
@@ -86,3 +115,12 @@ class PhaseFinder:
             ):
                 return mark
         return None
+
+
+def _attempts_past_first(basis: Basis) -> frozenset[int]:
+    """Attempts in which a collective after the first one was issued, as watchdogs count them."""
+    return frozenset(
+        basis.attempts.of(event)
+        for event in basis.events("torch.watchdog_timeout", "torch.watchdog_progress")
+        if isinstance(seq := event.get("seq"), int) and seq > 1
+    )
