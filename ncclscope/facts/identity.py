@@ -49,6 +49,7 @@ class Identity:
         self._join_communicators()
         self._join_launchers()
         self._join_files()
+        self._join_stacks()
         self._join_tasks()
         self.hosts = self._all_hosts()
         self._rank_of_gpu = {
@@ -132,6 +133,18 @@ class Identity:
             if host:
                 self.host_of_rank.setdefault(rank, host)
 
+    def _join_stacks(self) -> None:
+        """A stack dump in a file that names its rank tells the rank's process, unless several share the number."""
+        ranks: dict[int, set[int]] = defaultdict(set)
+        for event in self._store.events("py.stack"):
+            rank, pid = self.rank_of_file.get(event.ref.path), event.get("pid")
+            if rank is not None and isinstance(pid, int) and event.get("main"):
+                ranks[pid].add(rank)
+        for pid, of in ranks.items():
+            rank = next(iter(of))
+            if len(of) == 1 and not self.processes_of_rank.get(rank):
+                self._bind(self.host_of_rank.get(rank), pid, rank)
+
     def _join_tasks(self) -> None:
         """srun and mpirun number tasks; a task is a rank only where nothing inside says otherwise."""
         inner: dict[int, set[int]] = defaultdict(set)
@@ -198,7 +211,7 @@ class Identity:
                 rank = tag
         pid = (
             event.get("pid")
-            if event.kind.startswith(("launch.", "ray.", "mpi.", "slurm.", "ds."))
+            if event.kind.startswith(("launch.", "ray.", "mpi.", "slurm.", "ds.", "py.stack"))
             else event.env.pid
         )
         if rank is None and isinstance(pid, int):

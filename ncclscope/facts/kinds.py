@@ -17,6 +17,10 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "processes printed their NCCL banner and nothing more of init, to a known end",
         ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "shape", "still"),
     ),
+    "init.unfinished": (
+        "the input ends before some process finished init, with no failure and no known end: a hang or a cut capture",
+        ("reached", "processes"),
+    ),
     "comm.stuck": (
         "a communicator that did not complete: shape is ranks_missing, all_started or some_completed",
         (
@@ -80,6 +84,17 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "collective.frames": (
         "waits that ran out in different collectives, by the tracebacks of the ranks",
         ("op", "other_op", "user_file", "user_line", "tie"),
+    ),
+    "stack.odd": (
+        "ranks whose main thread stands elsewhere than the others': where is the class of a stack, others the others'",
+        (
+            *("where", "others", "collective", "other_collective", "during", "native_func"),
+            *("user_func", "user_file", "user_line", "waits", "others_wait", "odd", "size"),
+        ),
+    ),
+    "stack.missing": (
+        "every rank with a stack dump waits in one kind of thing, and few ranks have none",
+        ("where", "missing", "waiting", "size"),
     ),
     "gpu.shared": ("two or more ranks on one GPU, as NCCL's check says", ("bus_id",)),
     "network.loopback": ("several hosts and an interface that cannot leave one of them", ("interface",)),

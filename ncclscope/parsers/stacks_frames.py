@@ -61,7 +61,7 @@ _PACKAGES = frozenset(
     pytorch_lightning lightning_utilities composer streaming ray vllm sglang xformers flash_attn apex
     transformer_engine megatron nemo fsspec s3fs boto3 botocore urllib3 requests aiohttp httpx wandb
     tensorboard mlflow hydra omegaconf fire click typer absl jax jaxlib flax zmq uvloop pydantic
-    filelock einops bitsandbytes pyarrow h5py zarr webdataset""".split()  # noqa: SIM905 - words read better than a list
+    filelock einops bitsandbytes pyarrow h5py zarr webdataset""".split()
 )
 # Names of the standard library that are as often a user's own script.
 _AMBIGUOUS = frozenset(
