@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Literal
 
 import msgspec
 
@@ -71,9 +72,10 @@ def communicators(basis: Basis) -> list[Communicator]:
 def add_communicator_facts(basis: Basis, ending: Ending) -> None:
     """comm.stuck and init.silent."""
     comms = communicators(basis)
-    _silent_before_start(basis, ending, comms)
+    _silent_before_start(basis, ending)
     for comm in comms:
         _stuck(basis, ending, comm)
+    _unfinished(basis, ending, comms)
 
 
 def _stuck(basis: Basis, ending: Ending, comm: Communicator) -> None:
@@ -100,7 +102,7 @@ def _stuck(basis: Basis, ending: Ending, comm: Communicator) -> None:
         for e in basis.events("nccl.bootstrap_timings")
         if e.env.pid in {s.env.pid for s in comm.started.values()}
     ]
-    result = "not_checked" if deduplicated or not ending.known else "not_found"
+    result: Literal["not_checked", "not_found"] = "not_checked" if deduplicated or not ending.known else "not_found"
     files = sorted({e.ref.path for e in comm.started.values()})
     absences = [
         AbsenceEvidence(expected=f"Init START of rank {rank}", searched=files[:8], result=result)
@@ -136,7 +138,21 @@ def _spoke(basis: Basis, ranks: list[int]) -> list[int]:
     return [r for r in ranks if r in seen]
 
 
-def _silent_before_start(basis: Basis, ending: Ending, comms: list[Communicator]) -> None:
+def _unfinished(basis: Basis, ending: Ending, comms: list[Communicator]) -> None:
+    """The input ends in the middle of init: a job that hangs there, or a capture that was cut."""
+    if ending.how != "open":
+        return
+    complete = {e.env.pid for c in comms for e in c.completed.values()}
+    # A banner alone is how many excerpts of healthy runs end.
+    begun = basis.events("nccl.unique_id", "nccl.init_start", "nccl.connected")
+    waiting = [e for e in begun if e.env.pid is not None and e.env.pid not in complete]
+    if waiting:
+        last = waiting[-1]
+        reached = {"nccl.init_start": "Init START", "nccl.connected": "its rings"}.get(last.kind, "its first call")
+        basis.add("init.unfinished", {"reached": reached, "processes": len({e.env.pid for e in waiting})}, waiting[-3:])
+
+
+def _silent_before_start(basis: Basis, ending: Ending) -> None:
     """Processes with a banner or the Blocking line and nothing of init after it."""
     begun: dict[tuple[str | None, int | None], list[Event]] = defaultdict(list)
     for event in basis.events("nccl.version", "nccl.config", "nccl.bootstrap_using", "nccl.driver"):

@@ -62,7 +62,7 @@ def _still_silent(basis: Basis) -> float | None:
         if stream.hints.kernel or stream.last_time is None:
             continue
         silent = _silence_of(stream, stream.last_time, basis.options.as_of)
-        if silent is not None and 0 <= silent and (best is None or silent < best):
+        if silent is not None and silent >= 0 and (best is None or silent < best):
             best = silent
     return best
 

@@ -121,7 +121,7 @@ def _add(
                 lines.insert(0, _line(dumps[rank][0], own[-1]))
     other = next((at[r] for r in ahead if r in at), None)
     mine = next((at[r] for r in behind if r in at), None)
-    why = ["read from the ring buffers of {} ranks, by majority".format(len(members))]
+    why = [f"read from the ring buffers of {len(members)} ranks, by majority"]
     if tie:
         why.append("as many ranks issued one as the other, and what they issued before does not decide it")
     if how == "fewer":
@@ -133,7 +133,7 @@ def _add(
             "how": how,
             "group": " ".join(filter(None, group)),
             "seq": seq,
-            "op": (mine or other).op if how == "op" and mine else (other.op if other else None),
+            "op": mine.op if mine and how == "op" else other.op if other else None,
             "other_op": other.op if other and how == "op" else None,
             "numel": str(mine.sizes[0]) if mine and how == "size" else None,
             "other_numel": str(other.sizes[0]) if other and how == "size" else None,
@@ -192,6 +192,6 @@ def _missing(dumps: Mapping[int, tuple[str, Dump]], members: set[int]) -> list[A
 
 
 def _line(path: str, entry: Entry) -> LineEvidence:
-    sizes = ", ".join(map(str, entry.sizes[0])) if entry.sizes else ""
+    sizes = ", ".join(map(str, entry.sizes[0]))
     where = f" from {entry.frame}" if entry.frame else ""
     return LineEvidence(source=path, line=entry.number, text=f"{entry.op} seq {entry.seq} {entry.state} input {sizes}{where}")

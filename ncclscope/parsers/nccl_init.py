@@ -220,6 +220,8 @@ PATTERNS: tuple[Pattern, ...] = (
     _set_to("NCCL_OOB_NET_IFNAME"),
     _set_to("NCCL_IB_HCA"),
     _set_to("NCCL_TUNER_PLUGIN"),
+    # ncclGetUniqueId(0x7fe45ffdabfc)                     NCCL_DEBUG=TRACE, subsystem CALL, 2.13 and later
+    Pattern("nccl.unique_id", "ncclGetUniqueId(", r"\bncclGetUniqueId\(0x[0-9a-f]+\)", since="2.13.4"),
     # Connected all rings, use ring PXN 0 GDR 1           "Connected all rings" before 2.24
     Pattern("nccl.connected", "Connected all", r"Connected all (?P<what>rings|trees)", since="2.5.6"),
 )

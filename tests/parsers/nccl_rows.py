@@ -121,6 +121,7 @@ INFO_ROWS: list[Row] = [
     ("NCCL_OOB_NET_IFNAME set to eth1", "nccl.env", {"name": "NCCL_OOB_NET_IFNAME", "value": "eth1"}),
     ("NCCL_IB_HCA set to mlx5_0,mlx5_1", "nccl.env", {"name": "NCCL_IB_HCA", "value": "mlx5_0,mlx5_1"}),
     ("NCCL_TUNER_PLUGIN set to libx.so", "nccl.env", {"name": "NCCL_TUNER_PLUGIN", "value": "libx.so"}),
+    ("ncclGetUniqueId(0xa2b44d4993067288)", "nccl.unique_id", {}),
     ("Connected all rings, use ring PXN 0 GDR 1", "nccl.connected", {"what": "rings"}),
     ("init.cc:1345 -> 1", "nccl.trail", {"file": "init.cc", "code": 1, "nature": "consequence"}),
     (
