@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from ncclscope.knowledge.causes import CAUSES
 from ncclscope.literal import bad_literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["VERSIONS", "Problem", "lint", "unusable"]
@@ -68,20 +69,21 @@ def unusable(rule: Rule, kinds: Mapping[str, frozenset[str]]) -> list[Problem]:
     def error(text: str, where: str) -> None:
         found.append(Problem(rule.id, "error", text, rule.path, where))
 
-    used = {rule.blame}
     conditions = [("when", rule.when)]
     for key, steps in (("raise", rule.confidence.higher), ("lower", rule.confidence.lower)):
         conditions += [(f"confidence.{key}.{i}.if", step.when) for i, step in enumerate(steps)]
     conditions += [(f"next.{i}.if", n.when) for i, n in enumerate(rule.next) if n.when is not None]
-    for where, condition in conditions:
-        if _condition(condition, where, error):
-            used |= set(signals_in(condition))
-    for name in sorted(used - set(rule.signals)):
-        error(f"the signal {name!r} is not defined; defined: {', '.join(rule.signals) or 'none'}", "signals")
+    sound = [(where, signals_in(c)) for where, c in conditions if _condition(c, where, error)]
+    uses = [("blame", [rule.blame]), *sound]
+    for where, names in uses:
+        for name in names:
+            if name not in rule.signals:
+                error(f"the signal {name!r} is not defined; defined: {', '.join(rule.signals) or 'none'}", where)
     for name, raw in rule.signals.items():
         _signal(rule, name, raw, kinds, error)
     filled = [rule.title, rule.fix, rule.not_proof_of, *(t for n in rule.next for t in (n.run, n.do, n.where))]
-    for name in rule.signals:
+    used = {name for _, names in uses for name in names}
+    for name in rule.signals if len(sound) == len(conditions) else ():
         if name not in used and not any(f"{{{name}." in text for text in filled):
             error(f"the signal {name!r} is never used; use it or drop it", f"signals.{name}")
     return found
@@ -107,7 +109,7 @@ def _signal(
         else:
             known = [k for k in kinds if k == kind or (kind.endswith("*") and k.startswith(kind[:-1]))]
             if not known:
-                error(f"signal {name}: no event or fact of kind {kind!r}{_close(kind, kinds)}", where)
+                error(f"signal {name}: no event or fact of kind {kind!r}{_close(kind, kinds, 'events')}", where)
                 continue
             fields = frozenset[str]().union(*(kinds[k] for k in known))
         fields |= _COMMON_FIELDS
@@ -118,11 +120,10 @@ def _signal(
                 error(f"signal {name}: {kind} has no field {field!r}; it has {known_fields}", f"{where}.{key}")
 
 
-def _close(kind: str, kinds: Mapping[str, frozenset[str]]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(kind, kinds, n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; `ncclscope events` shows the kinds of an input"
+def _close(wrong: str, known: Iterable[str], command: str) -> str:
+    """The nearest known word, or else the command that shows them all."""
+    near = difflib.get_close_matches(wrong, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; `ncclscope {command}` shows what there is"
 
 
 def _raw_pattern(name: str, pattern: str, error: Callable[[str, str], None]) -> frozenset[str]:
@@ -214,7 +215,7 @@ def _poor(rule: Rule) -> list[Problem]:
     if not rule.path.endswith(f"{rule.id}-{rule.name}.yml"):
         error(f"the file is {rule.path}, but should end in {rule.id}-{rule.name}.yml", "name")
     if rule.role == "root" and rule.category not in CAUSES:
-        error(f"category {rule.category!r} is none of: {', '.join(CAUSES)}", "category")
+        error(f"no category {rule.category!r}{_close(str(rule.category), CAUSES, 'rules list')}", "category")
     if rule.role == "symptom" and rule.category is not None:
         error("a symptom has no category", "category")
     if rule.role == "root" and not rule.refs:

@@ -273,6 +273,9 @@ def _inner(kind: Any, part: str) -> Any:
     return kind
 
 
+_YAML_HINT = "look on this line and above for a quote or bracket left open, or a text with `: ` that needs quotes"
+
+
 def _compose(text: str, path: str) -> tuple[Any, dict[str, int]]:
     """YAML with every scalar as text (0000:43:00.0 is no number, `no` no truth value) and repeated keys refused."""
     import yaml
@@ -282,7 +285,7 @@ def _compose(text: str, path: str) -> tuple[Any, dict[str, int]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-        raise RuleError(path, mark.line + 1 if mark else 1, f"not valid YAML: {what}") from None
+        raise RuleError(path, mark.line + 1 if mark else 1, f"not valid YAML: {what}; {_YAML_HINT}") from None
     lines: dict[str, int] = {}
     open_nodes: list[Any] = []
 
