@@ -23,7 +23,7 @@ from ncclscope.sources import SourceProblem, discover
 from ncclscope.store import EventStore
 from ncclscope.verdict import conclude
 
-__all__ = ["Options", "Read", "analyze", "judge", "read"]
+__all__ = ["Options", "Read", "analyze", "judge", "raw_patterns", "read"]
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ def read(
 ) -> Read:
     """Reads and joins the inputs without asking any rule."""
     options = options or Options()
-    patterns = [*PATTERNS, *(_raw_patterns(pack) if pack else [])]
+    patterns = [*PATTERNS, *(raw_patterns(pack) if pack else [])]
     index = PatternIndex(patterns, BLOCKS, options.make_gate)
     inputs, problems = discover([str(p) for p in paths], stdin=stdin)
     store = EventStore()
@@ -138,7 +138,7 @@ def _with_first(ranks: Ranks, findings: Sequence[Finding]) -> Ranks:
     return ranks
 
 
-def _raw_patterns(pack: Pack) -> list[Pattern]:
+def raw_patterns(pack: Pack) -> list[Pattern]:
     """Patterns that rules bring themselves; those of a user's own rules run under a time limit."""
     return [
         Pattern(signal.kinds[-1], signal.has or "", signal.line, guarded=rule_id in pack.own)
