@@ -35,13 +35,15 @@ class Mutant:
     remedy: str
 
 
-def survivors(rule: Rule, cases: Sequence[ReadCase], pack: Pack) -> tuple[int, list[Mutant]]:
+def survivors(
+    rule: Rule, cases: Sequence[ReadCase], pack: Pack, *, alternatives: bool = False
+) -> tuple[int, list[Mutant]]:
     """How many mutants of `rule` were tried, and those that none of its cases notices.
 
     cases: those of `rule`, as read for `pack`; they pass while the rule is as it stands.
     """
     scenes = [_Scene.of(rule, given, pack) for given in cases]
-    tried = list(mutants(rule))
+    tried = list(mutants(rule, alternatives=alternatives))
     return len(tried), [m for m in tried if not any(scene.notices(m.rule) for scene in scenes)]
 
 
@@ -86,12 +88,16 @@ def _ask(rule: Rule, signals: Mapping[str, Signal], index: Index, around: Surrou
         return None
 
 
-def mutants(rule: Rule) -> Iterator[Mutant]:
-    """Every rule that `rule` becomes by losing one condition, field, key, step or consequence."""
+def mutants(rule: Rule, *, alternatives: bool = False) -> Iterator[Mutant]:
+    """Every rule that `rule` becomes by losing one condition, field, key, step or consequence.
+
+    alternatives: also by losing one kind or value of a list. They are left out as a rule, because a list of codes is
+    data, and lint looks up every kind.
+    """
     for what, remedy, when in _conditions(_as_list(rule.when), rule.blame):
         yield Mutant(replace(rule, when=when), f"when: {what}", remedy)
     for name, raw in rule.signals.items():
-        for what, remedy, smaller in _selectors(raw):
+        for what, remedy, smaller in _selectors(raw, alternatives):
             yield Mutant(
                 replace(rule, signals={**rule.signals, name: smaller}), f"signal {name}: {what}", remedy
             )
@@ -202,8 +208,8 @@ def _members(operator: str, items: list[Any]) -> _Smaller:
             yield what, remedy, [*items[:i], smaller, *items[i + 1 :]]
 
 
-def _selectors(raw: Mapping[str, Any]) -> _Smaller:
-    """A signal with one field, kind or value less."""
+def _selectors(raw: Mapping[str, Any], alternatives: bool) -> _Smaller:
+    """A signal with one field less, or one kind or value of a list."""
     for key, value in raw.items():
         if key in ("line", "has"):
             continue
@@ -213,7 +219,7 @@ def _selectors(raw: Mapping[str, Any]) -> _Smaller:
                 "add a case with a neighbour that only this field keeps out",
                 {k: v for k, v in raw.items() if k != key},
             )
-        if isinstance(value, list) and len(value) > 1:
+        if alternatives and isinstance(value, list) and len(value) > 1:
             for i, one in enumerate(value):
                 yield (
                     f"{one} of {key}",

@@ -91,6 +91,9 @@ def test(
             help="Also weaken each rule in one place at a time; cases that do not notice fail the run.",
         ),
     ] = False,
+    alternatives: Annotated[
+        bool, typer.Option("--alternatives", help="With --mutate: also drop each kind and value of a list.")
+    ] = False,
 ) -> None:
     """Run the positive and negative cases that rules carry: of ID..., else of --rules DIR, else of all."""
     from ncclscope.selftest import run_rule
@@ -113,18 +116,18 @@ def test(
         if mutate and wrong:
             typer.echo(f"SKIP {rule.id} {rule.name}: not mutated while its own cases fail")
         elif mutate:
-            count, left = _mutate(rule, [r.given for r in results if r.given is not None], pack)
+            count, left = _mutate(rule, [r.given for r in results if r.given is not None], pack, alternatives)
             tried += count
             survived += left
     typer.echo(f"{passed} passed, {failed} failed" + (f"; {tried} mutants, {survived} survived" if mutate else ""))
     raise typer.Exit(1 if failed or survived else 0)
 
 
-def _mutate(rule: Rule, cases: list[ReadCase], pack: Pack) -> tuple[int, int]:
+def _mutate(rule: Rule, cases: list[ReadCase], pack: Pack, alternatives: bool) -> tuple[int, int]:
     """Prints every mutant that no case notices; returns how many were tried and how many are left."""
     from ncclscope.mutate import survivors
 
-    count, left = survivors(rule, cases, pack)
+    count, left = survivors(rule, cases, pack, alternatives=alternatives)
     if left:
         typer.echo(f"SURVIVED {rule.id} {rule.name}: no case notices {len(left)} of {count} mutants")
     for mutant in left:
