@@ -30,5 +30,5 @@ class RulesHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is there
             sys.path.remove(str(root))
         build_data["force_include"][str(prepared)] = "ncclscope/_rules/prepared.json"
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         (Path(self.directory) / "prepared.json").unlink(missing_ok=True)

@@ -84,9 +84,7 @@ def _parse(text: bytes, path: Path) -> Config:
         data: dict[str, Any] = tomllib.loads(text.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PackError(f"{path}: not valid TOML: {error}") from None
-    problems = [
-        f"{path}: unknown key `{key}`; known: {', '.join(_KEYS)}" for key in data if key not in _KEYS
-    ]
+    problems = [f"{path}: unknown key `{key}`; known: {', '.join(_KEYS)}" for key in data if key not in _KEYS]
     for key in _KEYS:
         value = data.get(key, [])
         if not (isinstance(value, list) and all(isinstance(v, str) for v in value)):

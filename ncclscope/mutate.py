@@ -98,9 +98,7 @@ def mutants(rule: Rule, *, alternatives: bool = False) -> Iterator[Mutant]:
         yield Mutant(replace(rule, when=when), f"when: {what}", remedy)
     for name, raw in rule.signals.items():
         for what, remedy, smaller in _selectors(raw, alternatives):
-            yield Mutant(
-                replace(rule, signals={**rule.signals, name: smaller}), f"signal {name}: {what}", remedy
-            )
+            yield Mutant(replace(rule, signals={**rule.signals, name: smaller}), f"signal {name}: {what}", remedy)
     for what, remedy, confidence in _steps(rule.confidence, rule.blame):
         yield Mutant(replace(rule, confidence=confidence), f"confidence: {what}", remedy)
     for i, other in enumerate(rule.explains):

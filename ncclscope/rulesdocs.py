@@ -48,11 +48,14 @@ def _index(rules: Sequence[Rule]) -> str:
     covered = [(name, some) for name, some in groups if some]
     symptoms = [r for r in rules if r.role == "symptom"]
     causes = sum(len(some) for _, some in covered)
+    counted = (
+        f"{_many(causes, 'rule')} that name a cause, in {_many(len(covered), 'category', 'categories')}, "
+        f"and {_many(len(symptoms), 'rule')} that only say that something failed."
+    )
     out = [
         "<!-- Written by `ncclscope rules docs` from the rule files; change those. -->",
         "# Rules",
-        f"{_many(causes, 'rule')} that name a cause, in {_many(len(covered), 'category', 'categories')}, "
-        f"and {_many(len(symptoms), 'rule')} that only say that something failed.",
+        counted,
         "\n".join(f"- [{name}](#{name}) ({len(some)})" for name, some in covered)
         + ("\n- [symptoms](#symptoms)" if symptoms else ""),
     ]

@@ -123,7 +123,8 @@ def _signal() -> dict[str, Any]:
     return {
         "type": "object",
         "description": "A selector: event or fact kinds (or an expression of its own) and conditions on fields, all of "
-        f"which must hold. `field: value`, `field|modifier: value`; a list means any of. Modifiers: {', '.join(MODIFIERS)}.",
+        "which must hold. `field: value`, `field|modifier: value`; a list means any of. Modifiers: "
+        f"{', '.join(MODIFIERS)}.",
         "properties": {
             "event": {**one_or_many, "description": "Kinds of parsed lines; `*` at the end matches any ending."},
             "fact": {**one_or_many, "description": "Kinds of facts derived over ranks and hosts."},

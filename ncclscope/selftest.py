@@ -105,14 +105,10 @@ def compare(rule: Rule, given: ReadCase, report: Report) -> list[str]:
         problems.append(f"must come first, but {report.findings[0].rule} {report.findings[0].title!r} does")
     places = [_place(item, given.base) for item in finding.evidence if isinstance(item, LineEvidence)]
     problems += [
-        f"evidence {wanted} is missing; there are {places}"
-        for wanted in expect.evidence
-        if wanted not in places
+        f"evidence {wanted} is missing; there are {places}" for wanted in expect.evidence if wanted not in places
     ]
     folded = {f.rule for f in flat(finding.explains)}
-    problems += [
-        f"must fold {other}; folds {sorted(folded)}" for other in expect.folds if other not in folded
-    ]
+    problems += [f"must fold {other}; folds {sorted(folded)}" for other in expect.folds if other not in folded]
     if expect.folded_under is not None and not _is_under(rule.id, expect.folded_under, report.findings):
         problems.append(f"must be folded under {expect.folded_under}")
     commands = [c.command for c in finding.next_checks]

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True, help="The rules: list, show, test, check, describe, start a new one."
-)
+app = typer.Typer(no_args_is_help=True, help="The rules: list, show, test, check, describe, start a new one.")
 
 Check = Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 when a file is not up to date.")]
 Directories = Annotated[list[Path] | None, RULES]
@@ -36,8 +34,7 @@ def list_rules(
     pack = chosen_pack(rules)
     if format is Format.JSON:
         rows = [
-            {"id": r.id, "name": r.name, "role": r.role, "category": r.category, "title": r.title}
-            for r in pack.rules
+            {"id": r.id, "name": r.name, "role": r.role, "category": r.category, "title": r.title} for r in pack.rules
         ]
         write_out(msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n", output)
         return
@@ -80,8 +77,8 @@ def _fixtures(rule: Rule, pack: Pack) -> Path | None:
     return next((p / "tests" / "fixtures" for p in above if (p / "tests" / "fixtures").is_dir()), None)
 
 
-@app.command()
-def test(
+@app.command("test")
+def run_tests(
     rule_ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False)] = None,
     rules: Directories = None,
     mutate: Annotated[

@@ -144,7 +144,8 @@ def _condition(condition: Any, where: str, error: Callable[[str, str], None]) ->
     if isinstance(condition, str):
         return True
     if isinstance(condition, list):
-        return all([_condition(inner, f"{where}.{i}", error) for i, inner in enumerate(condition)])
+        answers = [_condition(inner, f"{where}.{i}", error) for i, inner in enumerate(condition)]
+        return all(answers)
     if not isinstance(condition, dict):
         error(f"not a condition: {condition!r}; name a signal or write one of {', '.join(OPERATORS)}", where)
         return False

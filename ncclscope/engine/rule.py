@@ -154,9 +154,7 @@ def parse_signal(rule_id: str, name: str, raw: Any) -> Signal:
             field, _, modifier = key.partition("|")
             modifier = modifier or "is"
             if modifier not in MODIFIERS:
-                raise ValueError(
-                    f"signal {name}: unknown modifier {modifier!r}; known: {', '.join(MODIFIERS)}"
-                )
+                raise ValueError(f"signal {name}: unknown modifier {modifier!r}; known: {', '.join(MODIFIERS)}")
             if modifier == "re":
                 for pattern in values:
                     re.compile(pattern)
