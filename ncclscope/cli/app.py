@@ -18,8 +18,10 @@ COMMANDS = {
     "why": "ncclscope.cli.events:why",
     "explain": "ncclscope.cli.explain:explain",
     "rules": "ncclscope.cli.rules:app",
+    "diff": "ncclscope.cli.diff:diff",
     "arch": "ncclscope.cli.arch:arch",
     "preflight": "ncclscope.cli.preflight:preflight",
+    "scan": "ncclscope.cli.scan:scan",
 }
 
 

@@ -1,0 +1,178 @@
+"""Runs jobs on the cores of this machine. An engine takes jobs and gives results back in any order."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
+
+import msgspec
+
+from ncclscope.scan.jobs import Job
+from ncclscope.scan.result import JobResult, failed_result
+from ncclscope.scan.worker import Analyst
+
+__all__ = ["Engine", "LocalEngine", "WorkerOptions"]
+
+# How often a job may take its process down with it before it is recorded as the one that does.
+_TRIES = 2
+# Bytes read between two reports of progress out of a long job.
+_STEP = 32 << 20
+# Jobs that a worker holds beyond the one at hand, so that it never waits for the next.
+_AHEAD = 2
+
+
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """What every worker needs to know, on whatever machine it runs."""
+
+    gpu: str | None = None
+    pattern: str | None = None
+
+    def analyst(self) -> Analyst:
+        return Analyst(gpu=self.gpu, pattern=self.pattern)
+
+
+class Engine(Protocol):
+    """Does jobs somewhere."""
+
+    def run(self, jobs: Iterator[Job]) -> Iterator[list[JobResult] | int]:
+        """The results of each job, and between them how many bytes of text were read since the last."""
+
+    def close(self) -> None:
+        """Ends the workers."""
+
+
+class LocalEngine:
+    """One process a core, each with its own rules and gate; a process that dies is replaced and its job done again."""
+
+    def __init__(self, options: WorkerOptions, workers: int) -> None:
+        self._options = options
+        # Forked workers start in milliseconds; elsewhere than on Linux forking is not safe with system libraries.
+        method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+        self._context: Any = multiprocessing.get_context(method)
+        self._pool: list[_Worker] = []
+        for _ in range(max(1, workers)):
+            self._pool.append(self._start())
+
+    def run(self, jobs: Iterator[Job]) -> Iterator[list[JobResult] | int]:
+        tries: dict[int, int] = {}
+        again: list[Job] = []
+        more = True
+        while True:
+            for worker in self._pool:
+                while more or again:
+                    # A job that already took a process down is done with nothing behind it.
+                    if len(worker.jobs) > (0 if again or worker.suspect else _AHEAD):
+                        break
+                    job = again.pop() if again else next(jobs, None)
+                    if job is None:
+                        more = False
+                        break
+                    worker.give(job, suspect=job.id in tries)
+            busy = [worker for worker in self._pool if worker.jobs]
+            if not busy:
+                return
+            ready = wait([worker.pipe for worker in busy])
+            for number, worker in enumerate(self._pool):
+                if worker.pipe not in ready:
+                    continue
+                try:
+                    answer = worker.pipe.recv()
+                except (EOFError, OSError):
+                    lost, rest = worker.jobs[0], worker.jobs[1:]
+                    tries[lost.id] = tries.get(lost.id, 0) + 1
+                    if tries[lost.id] < _TRIES:
+                        again.append(lost)
+                    else:
+                        yield [failed_result(lost, f"the process that read it died ({worker.how()})")]
+                    again += rest
+                    self._pool[number] = self._start()
+                    continue
+                if isinstance(answer, list):
+                    worker.jobs.pop(0)
+                    worker.suspect = False
+                yield answer
+
+    def close(self) -> None:
+        for worker in self._pool:
+            worker.end()
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        inherited = [worker.pipe for worker in self._pool] if self._context.get_start_method() == "fork" else []
+        process = self._context.Process(
+            target=_work, args=(theirs, [*inherited, ours], self._options, os.getpid()), daemon=True
+        )
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+
+class _Worker:
+    """A process, the pipe to it, and the jobs that it holds, the one at hand first."""
+
+    def __init__(self, process: Any, pipe: Connection) -> None:
+        self.process = process
+        self.pipe = pipe
+        self.jobs: list[Job] = []
+        self.suspect = False
+
+    def give(self, job: Job, *, suspect: bool) -> None:
+        self.jobs.append(job)
+        self.suspect = self.suspect or suspect
+        # A worker that is gone shows up when its answer is waited for.
+        with contextlib.suppress(OSError):
+            self.pipe.send(job)
+
+    def how(self) -> str:
+        self.process.join(5)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                return signal.Signals(-code).name
+        return f"exit code {code}"
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.join(5)
+        self.pipe.close()
+
+
+def _work(pipe: Connection, others: list[Connection], options: WorkerOptions, parent: int) -> None:
+    """A worker's life: takes jobs until the pipe closes."""
+    for other in others:  # as long as they are open here, nobody sees that their process is gone
+        other.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends the workers
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    analyst = options.analyst()
+    unsaid = 0
+
+    def progress(_: str, size: int) -> None:
+        nonlocal unsaid
+        unsaid += size
+        if unsaid >= _STEP:
+            pipe.send(unsaid)
+            unsaid = 0
+
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            job = pipe.recv()
+            results = analyst.run(job, progress)
+            pipe.send(unsaid)
+            unsaid = 0
+            pipe.send(results)
+
+
+def _watch(parent: int) -> None:
+    """Ends the worker when the scan was killed in the middle of a long job."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

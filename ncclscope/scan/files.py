@@ -1,0 +1,162 @@
+"""Files under a path or a URL, with what tells whether one changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ncclscope.errors import NcclscopeError
+from ncclscope.sources.names import is_skipped
+
+__all__ = ["File", "Root", "ScanError", "filesystem_of", "is_url", "list_root", "root_of"]
+
+# The extra that brings the file system of a URL.
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "http": "http", "https": "http"}
+
+
+class ScanError(NcclscopeError):
+    """A scan that cannot start or go on; the message says what to change."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """One file. path is relative to its root, with `/`; size in bytes as stored; mtime in seconds since 1970, None
+    where it says nothing about the log (an object store's upload time); tag changes whenever the content does."""
+
+    path: str
+    size: int
+    mtime: float | None
+    tag: str
+
+
+class Root(msgspec.Struct, frozen=True):
+    """What a scan was pointed at. given: as the user wrote it, to which paths of files are appended; identity: the
+    same wherever it is started from; single: it is a file, and `given` its directory."""
+
+    given: str
+    identity: str
+    single: str | None = None
+
+    def full(self, path: str) -> str:
+        """The path or URL by which the file can be opened."""
+        if not self.given:
+            return path
+        return f"{self.given.rstrip('/')}/{path}"
+
+    @property
+    def name(self) -> str:
+        """A name for the job that is the root itself."""
+        return self.identity.rstrip("/").rpartition("/")[2] or self.identity
+
+
+def is_url(text: str) -> bool:
+    """Whether `text` is a URL such as `s3://bucket/prefix` and not a path."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and scheme.isalnum()
+
+
+def root_of(text: str) -> Root:
+    """The root for a path or URL as given. Raises ScanError when there is none."""
+    if is_url(text):
+        system, path = filesystem_of(text)
+        try:
+            single = system.isfile(path)
+        except (OSError, ValueError) as error:
+            raise ScanError(f"cannot list {text}: {_reason(error)}") from None
+        if single and not text.endswith("/"):
+            above, _, name = text.rpartition("/")
+            return Root(above, above, name)
+        return Root(text.rstrip("/"), text.rstrip("/"))
+    path_ = Path(text)
+    try:
+        status = path_.stat()
+    except (OSError, ValueError) as error:
+        raise ScanError(f"cannot read {text}: {_reason(error)}; name a directory, an archive or a URL") from None
+    if stat.S_ISDIR(status.st_mode):
+        return Root(text.rstrip("/") or "/", str(path_.resolve()))
+    above = str(path_.parent)
+    return Root("" if above == "." and "/" not in text else above, str(path_.resolve().parent), path_.name)
+
+
+def _reason(error: Exception) -> str:
+    strerror = getattr(error, "strerror", None)
+    return str(strerror or error or type(error).__name__)
+
+
+def filesystem_of(url: str) -> tuple[object, str]:
+    """The fsspec file system of a URL and the path in it. Raises ScanError naming the extra that is missing."""
+    scheme = url.partition("://")[0].lower()
+    extra = _EXTRAS.get(scheme)
+    try:
+        import fsspec
+    except ImportError:
+        raise ScanError(f"{url}: URLs need an extra: pip install 'ncclscope[{extra or 's3'}]'") from None
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        hint = f"pip install 'ncclscope[{extra}]'" if extra else str(error)
+        raise ScanError(f"{url}: {scheme}:// needs an extra: {hint}") from None
+    except ValueError as error:
+        raise ScanError(f"{url}: {error}; known are {', '.join(sorted(_EXTRAS))}") from None
+    return system, path
+
+
+def list_root(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
+    """The files under a root in no particular order, without those that are no logs; unreadable ones go to problems."""
+    if is_url(root.given):
+        yield from _list_remote(root, problems)
+    elif root.single is not None:
+        yield _local(Path(root.full(root.single)).stat(), root.single)
+    else:
+        yield from _list_local(root, problems)
+
+
+def _local(status: os.stat_result, path: str) -> File:
+    return File(path, status.st_size, status.st_mtime, str(status.st_mtime_ns))
+
+
+def _list_local(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
+    pending = [""]
+    while pending:
+        below = pending.pop()
+        try:
+            with os.scandir(root.full(below) if below else root.given or ".") as entries:
+                for entry in entries:
+                    path = f"{below}/{entry.name}" if below else entry.name
+                    if is_skipped(entry.name):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(path)
+                        continue
+                    try:
+                        status = entry.stat()
+                    except OSError as error:
+                        problems.append((path, _reason(error)))
+                        continue
+                    if stat.S_ISREG(status.st_mode):
+                        yield _local(status, path)
+        except OSError as error:
+            problems.append((below or ".", _reason(error)))
+
+
+def _list_remote(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
+    system, top = filesystem_of(root.given if root.single is None else root.full(root.single))
+    try:
+        found = system.find(top, detail=True)  # type: ignore[attr-defined]
+    except (OSError, ValueError) as error:
+        raise ScanError(f"cannot list {root.given}: {_reason(error)}") from None
+    if root.single is not None:
+        top = top.rpartition("/")[0]
+    for full, info in found.items():
+        path = full[len(top) :].lstrip("/") if full.startswith(top) else full
+        if is_skipped(path):
+            continue
+        size = info.get("size")
+        if size is None:
+            problems.append((path, "its size is not known"))
+            continue
+        tag = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("LastModified") or ""
+        yield File(path, int(size), None, str(tag).strip('"'))

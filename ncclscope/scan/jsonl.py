@@ -1,0 +1,58 @@
+"""Results as lines of JSON, one a job, while they come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from ncclscope.scan.files import ScanError
+
+__all__ = ["JsonLines"]
+
+
+class JsonLines:
+    """Writes `{"job": name, "report": {...}}` a line.
+
+    A file is begun anew from what the store has, so that after a scan that was killed it holds each job once and whole;
+    `-` is standard output.
+    """
+
+    def __init__(self, path: Path, done: Iterable[tuple[str, bytes]]) -> None:
+        self._path = path
+        try:
+            if str(path) == "-":
+                self._file: BinaryIO = os.fdopen(os.dup(1), "wb")
+                self.write(done)
+            elif path.exists() and not path.is_file():  # a pipe or a terminal
+                self._file = path.open("wb")
+                self.write(done)
+            else:
+                fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+                self._file = fresh.open("wb")
+                self.write(done)
+                fresh.replace(path)
+        except OSError as error:
+            raise ScanError(f"cannot write {path}: {error.strerror or error}") from None
+
+    def write(self, results: Iterable[tuple[str, bytes]]) -> None:
+        """Adds the lines of these jobs and hands them to the system."""
+        try:
+            for name, report in results:
+                self._file.write(b'{"job":' + msgspec.json.encode(_text(name)) + b',"report":' + report + b"}\n")
+            self._file.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise ScanError(f"cannot write {self._path}: {error.strerror or error}") from None
+
+    def close(self) -> None:
+        """Ends the file."""
+        self._file.close()
+
+
+def _text(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,143 @@
+"""The store: one SQLite file that a scan fills, may be stopped at any moment, and goes on with."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ncclscope import __version__
+from ncclscope.scan.files import ScanError
+from ncclscope.scan.result import JobResult
+from ncclscope.scan.schema import CHILDREN, COLUMNS, SCHEMA, TABLES
+
+__all__ = ["JobStore", "merge"]
+
+
+class JobStore:
+    """A store that is open. Every method raises ScanError when the file cannot be used."""
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        """create: make the file where there is none."""
+        self.path = path
+        if not create and not path.is_file():
+            raise ScanError(f"{path}: no such store; `ncclscope scan PATH --store {path}` makes one")
+        try:
+            # Several readers may look at a store while a scan fills it.
+            self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
+            self._open(create=create)
+        except sqlite3.DatabaseError as error:
+            raise ScanError(f"{path}: not a store of ncclscope ({error}); name another file") from None
+
+    def _open(self, *, create: bool) -> None:
+        tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "meta" not in tables:
+            raise ScanError(f"{self.path}: an SQLite file of something else; name another file")
+        if create:
+            # A killed process loses at most what it had not committed; the file itself stays sound.
+            self.db.execute("PRAGMA journal_mode = WAL")
+            self.db.execute("PRAGMA synchronous = NORMAL")
+            self.db.executescript(TABLES)
+            self.db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+        row = self.db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        if row is None or row[0] != str(SCHEMA):
+            raise ScanError(f"{self.path}: schema {row and row[0]}, this version reads {SCHEMA}: scan into a new store")
+
+    def __enter__(self) -> JobStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves one file: what stood in the log beside it is moved in."""
+        self.db.close()
+
+    def fingerprints(self, root: str) -> dict[int, str]:
+        """Job ids under a root with the fingerprint that they were read with."""
+        return dict(self.db.execute("SELECT id, fingerprint FROM jobs WHERE root = ?", (root,)))
+
+    def keep_pattern(self, root: str, pattern: str | None) -> None:
+        """Notes how files under a root are grouped; another grouping would count them twice."""
+        key, value = f"job-pattern of {root}", pattern or ""
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (_plain(key),)).fetchone()
+        if row is None:
+            self.db.execute("INSERT INTO meta VALUES (?, ?)", (_plain(key), value))
+        elif row[0] != value:
+            was = f"--job-pattern {row[0]!r}" if row[0] else "no --job-pattern"
+            raise ScanError(f"{self.path}: {root} was scanned with {was}; repeat it, or name a new store")
+
+    def count_older(self, ids: Sequence[int]) -> int:
+        """How many of these jobs another version of ncclscope read."""
+        made_by = dict(self.db.execute("SELECT id, tool_version FROM jobs"))
+        return sum(made_by.get(number, __version__) != __version__ for number in ids)
+
+    def put(self, results: Iterable[JobResult]) -> None:
+        """Stores the results together: all of them or none, each in place of an older one of the same job."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            for result in results:
+                self._put(result)
+            self.db.execute("COMMIT")
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+
+    def _put(self, result: JobResult) -> None:
+        for table in CHILDREN:
+            self.db.execute(f"DELETE FROM {table} WHERE job = ?", (result.id,))  # noqa: S608 - names from the schema
+        values = {"id": result.id, "name": result.name, **result.job, "report": zlib.compress(result.report, 6)}
+        self.db.execute(
+            f"INSERT OR REPLACE INTO jobs ({', '.join(COLUMNS)}) VALUES ({_marks(len(COLUMNS))})",  # noqa: S608
+            [_plain(values.get(column)) for column in COLUMNS],
+        )
+        for table, width in CHILDREN.items():
+            rows = [(result.id, *map(_plain, row)) for row in result.rows.get(table, ())]
+            if rows:
+                self.db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({_marks(width + 1)})", rows)  # noqa: S608
+
+    def put_problems(self, root: str, problems: Iterable[tuple[str, str]]) -> None:
+        """Replaces what is known of the files under a root that could not be listed."""
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.execute("DELETE FROM problems WHERE root = ?", (root,))
+        rows = [(root, _plain(path), reason) for path, reason in problems]
+        self.db.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?, ?)", rows)
+        self.db.execute("COMMIT")
+
+    def reports(self, ids: Iterable[int]) -> Iterator[tuple[str, bytes]]:
+        """(name, JSON of the report) of these jobs."""
+        for number in ids:
+            row = self.db.execute("SELECT name, report FROM jobs WHERE id = ?", (number,)).fetchone()
+            if row is not None:
+                yield row[0], zlib.decompress(row[1])
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+def _plain(value: object) -> object:
+    """Names on disk need not be UTF-8; what cannot be text in SQLite is escaped."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    return value
+
+
+def merge(into: JobStore, sources: Iterable[Path]) -> int:
+    """Copies the jobs of other stores; of a job that several hold the last named counts. Returns how many were copied."""
+    copied = 0
+    for source in sources:
+        JobStore(source).close()
+        into.db.execute("ATTACH DATABASE ? AS other", (str(source),))
+        into.db.execute("BEGIN IMMEDIATE")
+        for table in CHILDREN:
+            into.db.execute(f"DELETE FROM main.{table} WHERE job IN (SELECT id FROM other.jobs)")  # noqa: S608
+            into.db.execute(f"INSERT INTO main.{table} SELECT * FROM other.{table}")  # noqa: S608
+        columns = ", ".join(COLUMNS)
+        done = into.db.execute(f"INSERT OR REPLACE INTO main.jobs ({columns}) SELECT {columns} FROM other.jobs")  # noqa: S608
+        copied += done.rowcount
+        into.db.execute("INSERT OR REPLACE INTO main.problems SELECT * FROM other.problems")
+        into.db.execute("COMMIT")
+        into.db.execute("DETACH DATABASE other")
+    return copied
