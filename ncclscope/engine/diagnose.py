@@ -192,7 +192,7 @@ def _values(bound: Mapping[str, Sequence[Observation]], blamed: Sequence[Observa
         "source": blamed[0].source,
         "count": str(sum(o.count for o in blamed)),
     }
-    values.update(identities)
+    values.update({name: value for name, value in identities.items() if value})
     return {name: value for name, value in values.items() if value}
 
 
@@ -253,12 +253,15 @@ def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
     return re.sub(r"[ \t]{2,}", " ", _HOLE.sub(put, template)).strip(), unfilled
 
 
+# Lists of words that are quoted one by one where they are made.
+_QUOTED = frozenset({"inputs"})
 _ASKED = lazy(r"<([a-z][a-z ]*)>")
 
 
 def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:
     do, _ = _fill(spec.do, values)
-    command, unfilled = _fill(spec.run, {name: shell_word(value) for name, value in values.items()})
+    words = {name: value if name in _QUOTED else shell_word(value) for name, value in values.items()}
+    command, unfilled = _fill(spec.run, words)
     where, more = _fill(spec.where, values)
     # What a log can never show, such as the job's own command, stands in the rule as <your command>.
     asked = _ASKED.findall(spec.run)

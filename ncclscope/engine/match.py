@@ -11,6 +11,9 @@ from ncclscope.engine.rule import Signal
 from ncclscope.model import Value
 from ncclscope.observation import Observation
 
+# Fields that rules select across all kinds.
+_INDEXED = ("cause", "suggests")
+
 __all__ = ["Index", "in_range", "select"]
 
 
@@ -19,16 +22,17 @@ class Index:
 
     def __init__(self, observations: Iterable[Observation]) -> None:
         self._by_kind: dict[str, list[Observation]] = defaultdict(list)
-        self._by_cause: dict[str, list[Observation]] = defaultdict(list)
+        self._by_field: dict[tuple[str, str], list[Observation]] = defaultdict(list)
         for observation in observations:
             self._by_kind[observation.kind].append(observation)
-            cause = observation.fields.get("cause")
-            if isinstance(cause, str):
-                self._by_cause[cause].append(observation)
+            for field in _INDEXED:
+                value = observation.fields.get(field)
+                if isinstance(value, str):
+                    self._by_field[field, value].append(observation)
 
-    def naming(self, cause: str) -> Sequence[Observation]:
-        """Those whose line names this cause by itself."""
-        return self._by_cause.get(cause, ())
+    def having(self, field: str, value: str) -> Sequence[Observation]:
+        """Those with this value of an indexed field: a cause that the line names or suggests."""
+        return self._by_field.get((field, value), ())
 
     def of(self, kind: str) -> Sequence[Observation]:
         """Those of `kind`; a trailing `*` matches any ending."""
@@ -42,13 +46,9 @@ class Index:
 
 def select(signal: Signal, index: Index) -> list[Observation]:
     """The observations that satisfy the signal, in reading order."""
-    named = next(
-        (values for field, modifier, values in signal.conditions if (field, modifier) == ("cause", "is")),
-        None,
-    )
-    if named is not None:
-        kinds = set(signal.kinds)
-        some = [o for cause in named for o in index.naming(cause) if "*" in kinds or o.kind in kinds]
+    indexed = next(((f, values) for f, modifier, values in signal.conditions if f in _INDEXED and modifier == "is"), None)
+    if indexed is not None:
+        some = [o for value in indexed[1] for o in index.having(indexed[0], value) if _is_kind(o.kind, signal.kinds)]
     else:
         some = [o for kind in signal.kinds for o in index.of(kind)]
     found = [
@@ -58,6 +58,10 @@ def select(signal: Signal, index: Index) -> list[Observation]:
     ]
     found.sort(key=lambda o: (o.source, o.order))
     return found
+
+
+def _is_kind(kind: str, kinds: Sequence[str]) -> bool:
+    return any(kind == k or (k.endswith("*") and kind.startswith(k[:-1])) for k in kinds)
 
 
 def _value(observation: Observation, field: str) -> Value | None:

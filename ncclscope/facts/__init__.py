@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -14,6 +15,7 @@ from ncclscope.facts.disagreements import add_disagreement_facts
 from ncclscope.facts.ending import Ending, find_ending
 from ncclscope.facts.flight_recorder import add_flight_recorder_facts
 from ncclscope.facts.job import describe_job
+from ncclscope.facts.hardware import add_hardware_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.named import add_named_facts
 from ncclscope.facts.phases import PhaseFinder
@@ -56,6 +58,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         lambda: add_communicator_facts(basis, ending),
         lambda: _collectives(basis),
         lambda: add_death_facts(basis),
+        lambda: add_hardware_facts(basis),
         lambda: add_disagreement_facts(basis),
         lambda: add_machine_code_facts(basis),
         lambda: add_named_facts(basis),
@@ -85,7 +88,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         streams=tuple(store.streams),
         notes=_notes(basis),
         picture=lambda findings: (describe_job(basis, versions), build_timeline(basis, findings)),
-        placeholders={"inputs": " ".join(s.path for s in store.streams[:8])},
+        placeholders={"inputs": " ".join(shlex.quote(s.path) for s in store.streams[:8])},
     )
 
 

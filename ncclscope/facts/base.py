@@ -105,6 +105,7 @@ class Basis(msgspec.Struct):
         at: Event | None = None,
         absences: Sequence[AbsenceEvidence] = (),
         hosts: Iterable[str] = (),
+        gpus: Iterable[str] = (),
         lines: Sequence[LineEvidence] = (),
         why: Sequence[str] = (),
     ) -> None:
@@ -124,7 +125,7 @@ class Basis(msgspec.Struct):
                 fields=known,
                 ranks=ranks,
                 hosts=tuple(sorted(all_hosts)),
-                gpus=tuple(sorted(g for r in ranks if (g := self.identity.gpu_of_rank.get(r)))),
+                gpus=tuple(sorted({*gpus, *(g for r in ranks if (g := self.identity.gpu_of_rank.get(r)))})),
                 pids=tuple(
                     sorted({p for r in ranks for _, p in self.identity.processes_of_rank.get(r, [])[-1:]})
                 ),

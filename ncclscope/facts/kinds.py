@@ -99,7 +99,7 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gpu.shared": ("two or more ranks on one GPU, as NCCL's check says", ("bus_id",)),
     "network.loopback": ("several hosts and an interface that cannot leave one of them", ("interface",)),
     "xid.repeat": (
-        "one Xid on several units or only one: points at program or hardware",
-        ("xid", "units", "same_unit"),
+        "one Xid of a program from several processes, always in the same unit of one GPU",
+        ("xid", "gpu", "processes", "gpc", "tpc"),
     ),
 }
