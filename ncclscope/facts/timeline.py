@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from ncclscope.clocks import Stamp, format_stamp, without_year
 from ncclscope.facts.ending import MIN_SILENCE_S
+from ncclscope.reader import loose_time
 from ncclscope.report import Finding, Lane, LineEvidence, Mark, Span, Timeline
 
 if TYPE_CHECKING:
@@ -116,6 +117,12 @@ class _Builder:
             at = self._at.get(event.order)
             if at is not None:
                 dated[event.ref.path].append((event.ref.line, at))
+        for stream in self._basis.store.streams:
+            for line in stream.tail:
+                stamp = line.env.time or loose_time(line.text)
+                at = self._axis.seconds(self._with_year(stamp)) if stamp is not None else None
+                if at is not None:
+                    dated[line.ref.path].append((line.ref.line, at))
         for lines in dated.values():
             lines.sort()
         return dated

@@ -152,9 +152,7 @@ def _whole(finding: Finding, width: int) -> Iterator[_Row]:
         yield 0, "bold", "Consequences of it", True
         for folded in finding.explains[:_MAX_FOLDED]:
             times = sum(e.count for e in folded.evidence if isinstance(e, LineEvidence))
-            where = next(
-                (f" ({e.source}:{e.line})" for e in folded.evidence if isinstance(e, LineEvidence)), ""
-            )
+            where = next((f" ({e.source}:{e.line})" for e in folded.evidence if isinstance(e, LineEvidence)), "")
             yield (
                 2,
                 "dim",
@@ -174,9 +172,7 @@ def _culprit(finding: Finding) -> str:
     parts = []
     for word, values in (("rank", c.ranks), ("host", c.hosts), ("GPU", c.gpus), ("pid", c.pids)):
         if values:
-            shown = ", ".join(map(str, values[:8])) + (
-                f" and {len(values) - 8} more" if len(values) > 8 else ""
-            )
+            shown = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
             parts.append(f"{word}{'s' * (len(values) > 1)} {shown}")
     return ", ".join(parts)
 
