@@ -6,11 +6,6 @@ opcodes under a limit first, and each field is optional and checked. Formats: Py
 
 from __future__ import annotations
 
-import ast
-import io
-import json
-import pickle
-import pickletools
 import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -23,6 +18,10 @@ MAX_DUMP_BYTES = 256 * 1024 * 1024
 _MAX_OPCODES = 20_000_000
 _MAX_ENTRIES = 200_000
 _MAX_TEXT = 400
+# Opcodes that look up or call something; a dump needs none of them.
+_CALLS = frozenset(
+    ("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4")
+)
 
 
 class DumpError(ValueError):
@@ -30,14 +29,15 @@ class DumpError(ValueError):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One recorded operation. seq counts collectives of its process group from 1; state is scheduled (waits in its
+    """One recorded operation. seq counts collectives of its process group from 1; sizes are the
+    dimensions of the inputs and of the outputs; state is scheduled (waits in its
     stream), started (runs, that is waits for peers) or completed; frame is the innermost frame of the caller's code."""
 
     number: int
     group: str
     seq: int
     op: str
-    sizes: tuple[object, ...]
+    sizes: tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]
     dtypes: tuple[str, ...]
     state: str
     p2p: bool
@@ -52,14 +52,6 @@ class Dump(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
     groups: dict[str, tuple[str, tuple[int, ...]]]
     library: str | None = None
-
-
-class _Refusing(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise DumpError(f"the pickle asks for {module}.{name}; a dump holds plain data only")
-
-    def persistent_load(self, pid: Any) -> NoReturn:
-        raise DumpError("the pickle refers to outside objects; a dump holds plain data only")
 
 
 def looks_like_dump(head: bytes, name: str) -> bool:
@@ -94,18 +86,32 @@ def parse_dump(data: bytes) -> Dump:
 
 
 def _load(data: bytes) -> Any:
-    if data[:1] in (b"{", b"[") or data.lstrip()[:1] in (b"{", b"["):
+    """Plain data from JSON or a pickle. The machinery is imported here: few inputs are dumps."""
+    if data.lstrip()[:1] in (b"{", b"["):
+        import json
+
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
             raise DumpError(f"not readable as JSON: {error}") from None
+    import io
+    import pickle
+    import pickletools
+
+    class Refusing(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> NoReturn:
+            raise DumpError(f"the pickle asks for {module}.{name}; a dump holds plain data only")
+
+        def persistent_load(self, pid: Any) -> NoReturn:
+            raise DumpError(f"the pickle refers to an outside object {pid!r}; a dump holds plain data only")
+
     try:
         for count, (opcode, _, _) in enumerate(pickletools.genops(data)):
             if count > _MAX_OPCODES:
                 raise DumpError("more opcodes than any dump has")
-            if opcode.name in ("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX"):
+            if opcode.name in _CALLS:
                 raise DumpError(f"the pickle holds a {opcode.name}; a dump holds plain data only")
-        return _Refusing(io.BytesIO(data)).load()
+        return Refusing(io.BytesIO(data)).load()
     except DumpError:
         raise
     except Exception as error:  # whatever a broken pickle makes the machinery raise
@@ -168,5 +174,5 @@ def _ranks(value: Any) -> tuple[int, ...]:
     if isinstance(value, str):
         if not re.fullmatch(r"\[[\d,\s]{0,400000}\]", value):
             return ()
-        value = ast.literal_eval(value)
+        value = [int(n) for n in re.findall(r"\d+", value)]
     return tuple(n for n in value if isinstance(n, int)) if isinstance(value, (list, tuple)) else ()
