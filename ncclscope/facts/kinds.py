@@ -86,14 +86,15 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("op", "other_op", "user_file", "user_line", "tie"),
     ),
     "stack.odd": (
-        "ranks whose main thread stands elsewhere than the others': where is the class of a stack, others the others'",
+        "main threads that stand elsewhere than most: where is the class of a stack, others the others'; shape is busy, "
+        "not_at_init, file_system, ptx, other_wait or empty",
         (
             *("where", "others", "collective", "other_collective", "during", "native_func"),
-            *("user_func", "user_file", "user_line", "waits", "others_wait", "odd", "size"),
+            *("user_func", "user_file", "user_line", "shape", "alone", "size"),
         ),
     ),
     "stack.missing": (
-        "every rank with a stack dump waits in one kind of thing, and few ranks have none",
+        "every rank with a stack dump waits in the store or in init, and few ranks have none",
         ("where", "missing", "waiting", "size"),
     ),
     "gpu.shared": ("two or more ranks on one GPU, as NCCL's check says", ("bus_id",)),

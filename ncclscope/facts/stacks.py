@@ -18,6 +18,12 @@ __all__ = ["add_stack_facts"]
 _NO_RANK = frozenset({"proxy_thread", "watchdog", "worker", "launcher"})
 # Code in which every rank of a running job spends its time: two samples of it say nothing.
 _ORDINARY = frozenset({"user", "other"})
+# Waits that end when every rank has come.
+_INIT = frozenset({"store_wait", "nccl_init"})
+# What a rank does that has a cause of its own.
+_OWN_SHAPE = {"filesystem": "file_system", "ptx_compile": "ptx", "cuda_module_load": "ptx"}
+# One against so many is no matter of chance.
+_MANY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +138,8 @@ def _odd(basis: Basis, odd: list[_Stand], others: list[_Stand]) -> None:
                 "where": where,
                 "others": common,
                 "other_collective": op,
-                "waits": where in WAITING,
-                "others_wait": common in WAITING,
-                "odd": len(some),
+                "shape": _shape(where, common),
+                "alone": len(odd) == 1 and len(others) >= _MANY,
                 "size": len(odd) + len(others),
             },
             [*(s.event for s in some[:3]), *(s.event for s in others[:2])],
@@ -143,12 +148,23 @@ def _odd(basis: Basis, odd: list[_Stand], others: list[_Stand]) -> None:
         )
 
 
+def _shape(where: str, others: str) -> str:
+    """What kind of oddness it is; "" where the others do not wait for anybody."""
+    if where in WAITING:
+        return "other_wait"
+    if others not in WAITING:
+        return ""
+    if where in _OWN_SHAPE:
+        return _OWN_SHAPE[where]
+    return "not_at_init" if others in _INIT else "busy"
+
+
 def _missing(basis: Basis, waiting: list[_Stand]) -> None:
-    """Everyone who was looked at waits in the same kind of thing, and some ranks were not looked at."""
+    """Everyone who was looked at waits for all ranks to come to init, and some ranks were not looked at."""
     kinds = {s.where for s in waiting}
     have = {s.rank for s in waiting if s.rank is not None}
     world = basis.identity.world or _world_of_launcher(basis)
-    if len(kinds) != 1 or world is None or world > 65536 or len(have) < len(waiting):
+    if len(kinds) != 1 or not kinds <= _INIT or world is None or world > 65536 or len(have) < len(waiting):
         return
     missing = sorted(set(range(world)) - have)
     # With most ranks unseen nothing points at any of them.
