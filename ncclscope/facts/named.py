@@ -24,9 +24,7 @@ def add_named_facts(basis: Basis) -> None:
     _shared(basis)
 
 
-def _awaited(
-    basis: Basis, via: str, events: list[Event], ranks: Iterable[int], **fields: int | str | None
-) -> None:
+def _awaited(basis: Basis, via: str, events: list[Event], ranks: Iterable[int], **fields: int | str | None) -> None:
     waiting = sorted({r for e in events if (r := basis.who(e).rank) is not None})
     ranks = sorted(set(ranks))
     spoke = basis.identity.seen_ranks(basis.events())
@@ -163,7 +161,7 @@ def _shared(basis: Basis) -> None:
         if event.get("cause"):
             by_gpu[event.get("bus_id")].append(event)
     for bus_id, events in by_gpu.items():
-        ranks = {
-            r for e in events for name in ("rank", "peer_rank") if isinstance(r := e.get(name), int)
-        } or {r for e in events if (r := basis.who(e).rank) is not None}
+        ranks = {r for e in events for name in ("rank", "peer_rank") if isinstance(r := e.get(name), int)} or {
+            r for e in events if (r := basis.who(e).rank) is not None
+        }
         basis.add("gpu.shared", {"bus_id": str(bus_id) if bus_id else None}, events, ranks=ranks)

@@ -115,11 +115,11 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=ADDED,
     ),
     # [Rank 0]: Rank 1 failed to pass monitoredBarrier in 3000 ms   (1.13 to 2.14; `Ranks 1, 3` with
-    # wait_all_ranks)
+    # wait_all_ranks; without the bracket in 1.8)
     Pattern(
         "torch.monitored_barrier",
         "failed to pass monitoredBarrier in",
-        r"\[Rank (?P<rank>\d+)\]: Ranks? (?P<missing>\d[\d, ]*) failed to pass monitoredBarrier in "
+        r"(?:\[Rank (?P<rank>\d+)\]: )?\bRanks? (?P<missing>\d[\d, ]*) failed to pass monitoredBarrier in "
         r"(?P<timeout_ms>\d+) ms",
         nature="symptom",
         fields={"suggests": "rank-absent"},
