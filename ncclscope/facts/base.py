@@ -106,6 +106,7 @@ class Basis(msgspec.Struct):
         absences: Sequence[AbsenceEvidence] = (),
         hosts: Iterable[str] = (),
         gpus: Iterable[str] = (),
+        pids: Iterable[int] = (),
         lines: Sequence[LineEvidence] = (),
         why: Sequence[str] = (),
     ) -> None:

@@ -189,7 +189,7 @@ def _silent_before_start(basis: Basis, ending: Ending) -> None:
     basis.add(
         "init.silent",
         {
-            "silent_s": ending.silent_s,
+            "silent_s": round(ending.silent_s),
             "nccl": nccl,
             "cuda": cuda,
             "gpu_arch": arch,
@@ -203,6 +203,8 @@ def _silent_before_start(basis: Basis, ending: Ending) -> None:
             for p in silent
             if p[1] is not None and (r := basis.identity.rank_of_process.get((p[0], p[1]))) is not None
         ],
+        hosts=[host for host, _ in silent if host],
+        pids=[pid for _, pid in silent if pid is not None],
         at=events[0],
         absences=[AbsenceEvidence("Init START of any rank", files[:8], "not_found")],
     )
