@@ -128,7 +128,7 @@ class Basis(msgspec.Struct):
                 hosts=tuple(sorted(all_hosts)),
                 gpus=tuple(sorted({*gpus, *(g for r in ranks if (g := self.identity.gpu_of_rank.get(r)))})),
                 pids=tuple(
-                    sorted({p for r in ranks for _, p in self.identity.processes_of_rank.get(r, [])[-1:]})
+                    sorted({*pids, *(p for r in ranks for _, p in self.identity.processes_of_rank.get(r, [])[-1:])})
                 ),
                 evidence=(*lines, *absences),
                 time=self.time(at) if at else None,
