@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from ncclscope.engine.fold import flat
 from ncclscope.knowledge.causes import CAUSES
 from ncclscope.pipeline import judge
-from ncclscope.selftest import CaseError, ReadCase, read_case
+from ncclscope.selftest import CaseError, read_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from ncclscope.engine.pack import Pack
-    from ncclscope.engine.rule import Adjust, Case, Rule
+    from ncclscope.engine.rule import Adjust, Rule
     from ncclscope.report import Finding
 
 __all__ = ["pages"]
@@ -49,8 +49,8 @@ def _index(rules: Sequence[Rule]) -> str:
     symptoms = [r for r in rules if r.role == "symptom"]
     causes = sum(len(some) for _, some in covered)
     counted = (
-        f"{_many(causes, 'rule')} that name a cause, in {_many(len(covered), 'category', 'categories')}, "
-        f"and {_many(len(symptoms), 'rule')} that only say that something failed."
+        f"Causes: {_many(causes, 'rule')} in {_many(len(covered), 'category', 'categories')}. "
+        f"Symptoms, which only say that something failed: {_many(len(symptoms), 'rule')}."
     )
     out = [
         "<!-- Written by `ncclscope rules docs` from the rule files; change those. -->",
@@ -130,17 +130,15 @@ def _example(rule: Rule, pack: Pack, fixtures: Path | None) -> Iterator[str]:
         yield _fence(shown, "text")
     if case.fixture:
         yield f"The lines are in `tests/fixtures/{case.fixture}`."
-    said = _said(rule, case, pack, fixtures)
-    if said is not None:
-        yield f"The report: {_md(said.title)} ({said.confidence}){_blame(said)}."
-
-
-def _said(rule: Rule, case: Case, pack: Pack, fixtures: Path | None) -> Finding | None:
     try:
-        given: ReadCase = read_case(case, pack, fixtures)
+        given = read_case(case, pack, fixtures)
     except CaseError:
-        return None
-    return next((f for f in flat(judge(given.seen, pack).findings) if f.rule == rule.id), None)
+        return
+    said = next((f for f in flat(judge(given.seen, pack).findings) if f.rule == rule.id), None)
+    if said is not None:
+        # Where the case was read from is different each time.
+        title = said.title.replace(f"{given.base}/", "")
+        yield f"The report: {_md(title)} ({said.confidence}){_blame(said)}."
 
 
 def _blame(finding: Finding) -> str:
