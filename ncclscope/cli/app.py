@@ -22,6 +22,7 @@ COMMANDS = {
     "arch": "ncclscope.cli.arch:arch",
     "preflight": "ncclscope.cli.preflight:preflight",
     "scan": "ncclscope.cli.scan:scan",
+    "fleet": "ncclscope.cli.fleet:fleet",
 }
 
 

@@ -14,7 +14,7 @@ from ncclscope.facts import Facts
 from ncclscope.model import Event
 from ncclscope.report import UNSET, Finding, LineEvidence, Report
 from ncclscope.scan.jobs import Job
-from ncclscope.store import EventStore, StreamInfo
+from ncclscope.store import EventStore
 
 __all__ = ["InputRow", "JobResult", "failed_result", "make_result"]
 
@@ -24,7 +24,7 @@ Row = tuple[Value, ...]
 _MOST_EVIDENCE = 8
 _MOST_TEXT = 400
 _MOST_UNEXPLAINED = 20
-_BAD = frozenset({"cause", "symptom", "consequence"})
+_BAD = frozenset({"cause", "symptom"})  # consequences echo what another rank did
 # What a line of an unknown program says when something went wrong; asked only of the ends of jobs without a cause.
 _LOOKS_BAD = re.compile(r"(?i)\b(?:error|exception|fatal|failed|failure|abort(?:ed)?|panic|core dumped|segfault)\b")
 
@@ -62,7 +62,7 @@ def make_result(
     job: Job, report: Report, facts: Facts, store: EventStore, inputs: dict[str, InputRow]
 ) -> JobResult:
     """The rows of a job. inputs: by the name that the report gives them."""
-    first, last, wall = _span(facts.streams)
+    first, last, wall = _span(facts)
     top = report.findings[0] if report.findings else None
     unread = [i for i in report.inputs if i.format == "unreadable"]
     row: dict[str, Value] = {
@@ -153,10 +153,12 @@ def _input_rows(report: Report, inputs: dict[str, InputRow]) -> list[Row]:
     return rows
 
 
-def _span(streams: Sequence[StreamInfo]) -> tuple[Stamp | None, Stamp | None, float | None]:
+def _span(facts: Facts) -> tuple[Stamp | None, Stamp | None, float | None]:
     """First and last time of the ranks' and launchers' streams, and seconds between them; one clock is assumed."""
-    firsts = [s.first_time for s in streams if s.first_time and not s.hints.kernel and _dated(s.first_time)]
-    lasts = [s.last_time for s in streams if s.last_time and not s.hints.kernel and _dated(s.last_time)]
+    streams = {s.path: s for s in facts.streams if not s.hints.kernel}
+    firsts = [s.first_time for s in streams.values() if s.first_time and _dated(s.first_time)]
+    lasts = [s.last_time for s in streams.values() if s.last_time and _dated(s.last_time)]
+    lasts += [o.time for o in facts.observations if o.time and _dated(o.time) and o.source in streams]
     first = min(firsts, key=lambda s: s.seconds, default=None)
     last = max(lasts, key=lambda s: s.seconds, default=None)
     if first is None or last is None or first.zone != last.zone or last.seconds < first.seconds:
@@ -184,13 +186,13 @@ def _unexplained(
 ) -> list[tuple[Event, int]]:
     """Lines that tell of trouble and that no finding rests on."""
     found: list[tuple[Event, int]] = []
-    for group in store.groups():
+    groups = [(g, any((e.ref.path, e.ref.line) in used for e in (*g.first, *g.last))) for g in store.groups()]
+    explained = {g.first[0].kind for g, cited in groups if cited} - {"nccl.warn"}
+    for group, cited in groups:
         event = group.first[0]
-        if event.kind != "nccl.warn" and event.get("nature") not in _BAD:
-            continue
-        if any((e.ref.path, e.ref.line) in used for e in (*group.first, *group.last)):
-            continue
-        found.append((event, group.count))
+        bad = event.kind == "nccl.warn" or event.get("nature") in _BAD
+        if bad and not cited and event.kind not in explained:
+            found.append((event, group.count))
     if verdict in ("symptom_only", "unreadable"):
         known = used | {(e.ref.path, e.ref.line) for e, _ in found}
         for stream in facts.streams:
