@@ -31,13 +31,25 @@ _SAMPLE_LINES = 400
 _SAMPLE_BYTES = 512 * 1024
 # A line is read in pieces beyond this; no producer that we parse writes such lines, and memory must not follow them.
 _MAX_LINE = 1024 * 1024
+# Enough of a file to tell a flight-recorder dump.
+_DUMP_HEAD = 4096
 _TAIL_BYTES = 32 * 1024
 _TAIL_LINES = 60
 # Bytes before a hit in which the last dated line is looked for (see Pattern.context).
 _LOOK_BACK = 8 * 1024
 
-# Colour and cursor codes, raw or as JSON escapes, can stand inside a literal.
-_ANSI = re.compile(rb"(?:\x1b|\\u001[bB])\[[0-9;?]*[ -/]*[@-~]")
+# Colour and cursor codes, raw or as JSON escapes, and characters that nobody sees can stand inside a literal. The
+# envelopes take the same out of decoded text (envelopes/text.py); here it goes before the literals are searched for.
+_ANSI = re.compile(
+    rb"(?:\x1b|\\u001[bB])\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\xc2\x9b[0-9;?]*[ -/]*[@-~]"
+)
+_CONTROL = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
+# By first byte: one expression with a fixed first byte is searched for many times as fast as alternatives.
+_UNSEEN = (
+    (b"\xc2", re.compile(rb"\xc2[\x80-\x9f]")),
+    (b"\xe2", re.compile(rb"\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xa9])")),
+    (b"\xef", re.compile(rb"\xef\xbb\xbf")),
+)
 
 
 class PatternIndex:
@@ -110,8 +122,12 @@ def read_input(
     gated: False looks at every line. progress: called after each block with the input's name and the bytes in it.
     """
     blocks = source.blocks()
-    head = next(blocks, b"")
-    if looks_like_dump(head[:4096], source.name):
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= _DUMP_HEAD:
+            break
+    if looks_like_dump(head[:_DUMP_HEAD], source.name):
         return _read_dump(source, head, blocks, store)
     info = StreamInfo(source.name, source.hints, source.group, source.mtime)
     unwrapper = Unwrapper(source.name)
@@ -129,7 +145,7 @@ def read_input(
             progress(source.name, len(block))
         tail += block[-_TAIL_BYTES:]
         del tail[:-_TAIL_BYTES]
-        state.previous = block[-_LOOK_BACK:]
+        state.previous = (state.previous + block[-_LOOK_BACK:])[-_LOOK_BACK:]
     for line in unwrapper.flush():
         _take(line, index.numbers_in(line), state, None)
     _close_all(state)
@@ -193,9 +209,12 @@ def _whole_lines(blocks: Iterator[bytes], info: StreamInfo) -> Iterator[bytes]:
 def _clean(block: bytes) -> bytes:
     if b"\0" in block:
         block = block.replace(b"\0", b"")
-    if b"\x1b" in block or b"\\u001" in block:
+    if b"\x1b" in block or b"\\u001" in block or (b"\xc2" in block and b"\xc2\x9b" in block):
         block = _ANSI.sub(b"", block)
-    return block
+    for first, unseen in _UNSEEN:
+        if first in block:
+            block = unseen.sub(b"", block)
+    return block.translate(None, _CONTROL)
 
 
 def _note(info: StreamInfo, text: str) -> None:

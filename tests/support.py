@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.gate import Gate, make_gate
 from ncclscope.pipeline import Options, read
 
@@ -54,6 +55,12 @@ def case(name: str) -> LogCase:
 @functools.lru_cache(maxsize=4)
 def _gate(literals: tuple[str, ...]) -> Gate:
     return make_gate(literals)
+
+
+@functools.lru_cache(maxsize=1)
+def shipped() -> Pack:
+    """The rules of this checkout, where a fixture would be printed with every failing example."""
+    return load_pack()
 
 
 def one_gate(literals: Sequence[str]) -> Gate:
