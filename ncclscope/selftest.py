@@ -65,7 +65,8 @@ def read_case(case: Case, pack: Pack, fixtures: Path | None = None) -> ReadCase:
             raise CaseError(f"the fixture {case.fixture!r} is not there")
         path = fixtures / case.fixture
         return ReadCase(case, read([path], options=options, pack=pack), str(path))
-    with tempfile.TemporaryDirectory() as name:
+    # A directory above a kernel log may be its host: no name with a dot after letters alone is one.
+    with tempfile.TemporaryDirectory(prefix="ncclscope.") as name:
         root = Path(name)
         paths: list[str] = []
         for file, text in case.given.items():
