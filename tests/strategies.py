@@ -73,7 +73,9 @@ def log_bytes() -> st.SearchStrategy[bytes]:
     return st.one_of(
         st.builds(lambda some, end: end.join(some).encode("utf-8", "surrogatepass"), lines, ends),
         st.binary(max_size=600),
-        st.builds(lambda head, some: head + "\n".join(some).encode("utf-16"), st.sampled_from([b"", b"\x1f\x8b"]), lines),
+        st.builds(
+            lambda head, some: head + "\n".join(some).encode("utf-16"), st.sampled_from([b"", b"\x1f\x8b"]), lines
+        ),
     )
 
 

@@ -136,10 +136,10 @@ def test_gates_find_the_same(block: list[str], data: bytes) -> None:
 
 
 @settings(FUZZ, max_examples=250)
-@given(data=log_bytes(), name=st.sampled_from(["x.log", "rank3.log", "dmesg.txt", "fr_rank_0", "x.gz", "x.tar", "e.json"]))
-def test_no_bytes_crash_it(
-    data: bytes, name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+@given(
+    data=log_bytes(), name=st.sampled_from(["x.log", "rank3.log", "dmesg.txt", "fr_rank_0", "x.gz", "x.tar", "e.json"])
+)
+def test_no_bytes_crash_it(data: bytes, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Any bytes under any name give a report that can be printed, and no part of ours fails on them."""
     path = tmp_path_factory.mktemp("any") / name
     path.write_bytes(data)
@@ -155,9 +155,7 @@ def test_no_bytes_crash_it(
     names=st.lists(st.sampled_from([c.name for c in CASES if len(c.paths) == 1]), min_size=2, max_size=4),
     seed=st.integers(0, 2**32),
 )
-def test_mixed_logs_do_not_crash_it(
-    names: list[str], seed: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_mixed_logs_do_not_crash_it(names: list[str], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Lines of several real logs thrown together, out of order, are still read to the end."""
     lines = [line for name in names for line in case(name).paths[0].read_bytes().split(b"\n")[-60:] if line]
     random.Random(seed).shuffle(lines)  # noqa: S311
@@ -178,7 +176,8 @@ def steering(text: str) -> list[str]:
 
 @FUZZ
 @given(
-    hostile=st.sampled_from(HOSTILE) | st.text(st.characters(categories=["Cc", "Cf", "Zl", "Zp", "Co"]), min_size=1, max_size=3),
+    hostile=st.sampled_from(HOSTILE)
+    | st.text(st.characters(categories=["Cc", "Cf", "Zl", "Zp", "Co"]), min_size=1, max_size=3),
     at=st.integers(0, 100),
     width=st.sampled_from([20, 40, 80, 200]),
 )
