@@ -6,9 +6,8 @@ it is never stale: a wheel carries one, a checkout keeps one in the user's cache
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -192,15 +191,15 @@ def _parse(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> li
 
 
 def _digest(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> str:
+    """Changes with every byte of the rules, the program's version and the prepared form. It tells stale from fresh and
+    guards against nobody, so a checksum is enough: a cryptographic hash takes longer to import than to compute."""
     from ncclscope import __version__
 
-    state = hashlib.blake2b(digest_size=16)
-    state.update(__version__.encode())
-    state.update(_form().encode())
+    sums = [f"{__version__} {_form()}"]
     for path, text in zip(files, texts, strict=True):
-        state.update(path.relative_to(directory).as_posix().encode() + b"\0")
-        state.update(len(text).to_bytes(8, "little") + text)
-    return state.hexdigest()
+        sums.append(f"{path.relative_to(directory).as_posix()} {len(text)} {zlib.crc32(text):08x} {zlib.adler32(text):08x}")
+    whole = "\n".join(sums).encode()
+    return f"{zlib.crc32(whole):08x}{zlib.adler32(whole):08x}{len(whole):08x}"
 
 
 def _form() -> str:
@@ -223,6 +222,8 @@ def _read_prepared(path: Path, digest: str) -> list[Rule] | None:
 
 def _write_prepared(path: Path, prepared: _Prepared) -> None:
     """Best effort: a read-only home only costs the next start its speed."""
+    import tempfile
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
