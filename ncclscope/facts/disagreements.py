@@ -70,9 +70,8 @@ def _settings(basis: Basis) -> None:
         name = event.get("name")
         if isinstance(name, str) and name not in _PER_HOST:
             by_name[name].setdefault(_speaker(basis, event), event)
-    everyone = {
-        _speaker(basis, e) for e in basis.events("nccl.version", "nccl.init_start", "nccl.bootstrap_using")
-    }
+    # Settings are printed at INFO, as these are; a banner alone also comes from a host that prints no settings.
+    everyone = {_speaker(basis, e) for e in basis.events("nccl.init_start", "nccl.bootstrap_using")}
     for name, by_speaker in sorted(by_name.items()):
         values: dict[str, list[Event]] = defaultdict(list)
         for event in by_speaker.values():
