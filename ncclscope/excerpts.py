@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ncclscope.envelopes.text import clean
 from ncclscope.report import Excerpt, LineEvidence, Report
 from ncclscope.sources import Input, discover
 
@@ -34,7 +35,7 @@ def with_excerpts(report: Report, paths: Sequence[str | Path]) -> Report:
     for source in inputs:
         if source.name in wanted and source.name in texts:
             for first, lines in pick_lines(source, merged(wanted[source.name])):
-                shown = [line.decode("utf-8", "replace")[:_MAX_TEXT] for line in lines]
+                shown = [clean(line.decode("utf-8", "replace"))[:_MAX_TEXT] for line in lines]
                 excerpts.append(Excerpt(source.name, first, shown))
     return replace(report, excerpts=excerpts)
 

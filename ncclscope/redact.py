@@ -22,7 +22,23 @@ from ncclscope.report import Report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Redactor"]
+    from ncclscope.store import EventStore
+
+__all__ = ["Redactor", "hosts_of"]
+
+# Fields of events that hold the name of a machine.
+_HOST_FIELDS = ("host", "node", "master_addr", "server")
+
+
+def hosts_of(store: EventStore, hosts: Iterable[str]) -> list[str]:
+    """Every name that the input shows to be a machine's or a pod's, in natural order; `hosts` are the job's."""
+    names = set(hosts)
+    for stream in store.streams:
+        names |= {n for n in (stream.hints.host, stream.hints.pod) if n}
+    for event in store.events():
+        names |= {n for n in (event.env.host, event.env.pod) if n}
+        names |= {v for f in _HOST_FIELDS if isinstance(v := event.get(f), str) and v}
+    return sorted(names, key=_natural)
 
 
 @dataclass(slots=True)
@@ -56,7 +72,8 @@ class Redactor:
         out = []
         at = 0
         for kind, start, end, value in sorted(self._found(text), key=lambda f: f[1]):
-            out += [text[at:start], self._name(kind, value)]
+            # A key of several lines keeps their number: what follows must stay where it was.
+            out += [text[at:start], self._name(kind, value), "\n" * value.count("\n")]
             at = end
         return "".join([*out, text[at:]])
 
@@ -65,6 +82,14 @@ class Redactor:
         for text in _texts(msgspec.to_builtins(report)):
             self.learn(text)
         return msgspec.convert(self._all(msgspec.to_builtins(report)), Report)
+
+    def host(self, name: str) -> str:
+        """The pseudonym of something that is known to be a host's name."""
+        return name if is_ipv4(name) or not is_host(name) else self._name("host", name)
+
+    def plain(self, value: Any) -> Any:
+        """Plain data (text, lists, dictionaries) with every text redacted; keys stay."""
+        return self._all(value)
 
     def mapping(self) -> dict[str, str]:
         """Pseudonym to original, for the way back."""
@@ -79,9 +104,7 @@ class Redactor:
             return [self._all(v) for v in value]
         if isinstance(value, dict):
             return {
-                self.text(k) if keys else k: v
-                if k in _FIXED and not keys
-                else self._all(v, keys=k == "values")
+                self.text(k) if keys else k: v if k in _FIXED and not keys else self._all(v, keys=k == "values")
                 for k, v in value.items()
             }
         return value

@@ -224,7 +224,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    return text.lower() not in _NO_HOST and not text.isdigit() and not is_ipv4(text) and text not in _PUBLIC
+    return text.lower() not in _NO_HOST and re.fullmatch(r"[\d.]+", text) is None and text not in _PUBLIC
 
 
 def _is_user(text: str) -> bool:
@@ -239,22 +239,26 @@ def _is_domain(text: str) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    """Whether a run of characters looks drawn at random: a key, a digest, an id."""
-    body = text.strip("_-+/=.")
-    digits = sum(c.isdigit() for c in body)
-    if re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", body):
-        return len(body) >= 20 and 0 < digits < len(body)
-    if len(body) < 20 or re.fullmatch(r"[\d._:-]+", body):
+    """Whether a run of characters looks drawn at random, as keys, digests and ids are."""
+    if len(text) < 20 or re.fullmatch(r"[A-Za-z_]\w*\+0x[0-9a-f]+", text):  # a symbol and its offset
         return False
-    words = re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", body)  # of identifiers and dashed names
-    if sum(map(len, words)) >= 0.72 * len(body):
-        return False
-    entropy = -sum(n / len(body) * math.log2(n / len(body)) for n in Counter(body).values())
-    mixed = (digits > 1) + any(c.islower() for c in body) + any(c.isupper() for c in body)
-    return mixed >= 2 and entropy > 3.3
+    return any(_is_random_part(part) for part in re.split(r"[-_=]", text))
 
 
-_SECRET_WORD = r"(?:pass(?:word|wd|phrase)?|secret|token|api[_-]?key|apikey|access[_-]?key|auth[_-]?key|credential|private[_-]?key|account[_-]?key|sig)"  # noqa: S105 - a pattern
+def _is_random_part(part: str) -> bool:
+    digits = sum(c.isdigit() for c in part)
+    if re.fullmatch(r"[0-9a-f]{16,}|[0-9A-F]{16,}", part):
+        return 0 < digits < len(part)
+    if len(part) < 10 or digits == len(part):
+        return False
+    words = sum(map(len, re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", part)))  # of identifiers
+    if digits < 2:
+        return len(part) >= 30 and words < 0.5 * len(part)
+    entropy = -sum(n / len(part) * math.log2(n / len(part)) for n in Counter(part).values())
+    return words < 0.7 * len(part) and entropy > 2.8
+
+
+_SECRET_WORD = r"(?:pass(?:word|wd|phrase)|secret|token|api[_-]?key|apikey|access[_-]?key|auth[_-]?key|credential|private[_-]?key|account[_-]?key)"  # noqa: S105 - a pattern
 _KEYS = (
     r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z0-9]{12,}"  # cloud access keys
     r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[\w-]{16,}"
@@ -269,9 +273,10 @@ BY_SHAPE = (
     _rule("token", rf"(?<![A-Za-z0-9_])(?P<x>{_KEYS})"),
     # https://user:secret@host
     _rule("token", r"://(?P<x>[^\s/@:]{1,200}:[^\s/@]{1,400})@"),
+    _rule("token", r"[?&](?:sig|signature|key)=(?P<x>[^\s&\"']{4,})"),
     _rule("token", r"\b(?:Bearer|Basic)\s+(?P<x>[\w.~+/=-]{8,})"),
     # password=..., "api_key": "...", --token ..., WANDB_API_KEY=...
-    _rule("token", rf"(?i){_SECRET_WORD}[\w-]{{0,20}}[\"']?\s{{0,3}}(?:[=:]\s{{0,3}}|=>\s?)[\"']?(?P<x>[^\s\"',;&<>)\]}}]{{4,}})", lambda t: not t.isdigit() and t not in ("None", "null", "True", "False", "true", "false")),
+    _rule("token", rf"(?i){_SECRET_WORD}(?:s|[_-][\w-]{{0,20}})?[\"']?\s{{0,3}}(?:[=:]\s{{0,3}}|=>\s?)[\"']?(?P<x>[^\s\"',;&<>)\]}}]{{4,}})", lambda t: not t.isdigit() and t not in ("None", "null", "True", "False", "true", "false")),
     _rule("token", rf"(?i)--{_SECRET_WORD}\s+(?P<x>[^\s\"'-][^\s\"']{{3,}})"),
     _rule("token", r"\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-\S{1,20}) (?P<x>[A-Za-z0-9+/=]{16,})"),
     _rule("email", rf"{START}(?P<x>[A-Za-z0-9][\w.+%-]{{0,63}}@{_NAME}(?:\.{_NAME})+)"),
@@ -280,7 +285,7 @@ BY_SHAPE = (
     _rule("serial", r"(?i)\b(?:serial(?:[ _-]?(?:number|no))?|s/n|(?:node|port|sys(?:tem)?[ _]image)[ _]?guid|asset[ _-]?tag)[\"']?\s{0,30}[:=#]?\s{0,10}[\"']?(?P<x>[A-Za-z0-9][A-Za-z0-9:_-]{4,})", lambda t: any(c.isdigit() for c in t)),
     # b8:ce:f6:03:00:a1, and the eight pairs of an InfiniBand address or the twenty of an IPoIB interface
     _rule("mac", r"(?<![0-9A-Fa-f:.-])(?P<x>(?:[0-9A-Fa-f]{2}:){5,19}[0-9A-Fa-f]{2}|(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2})(?![0-9A-Fa-f:-])"),
-    _rule("ipv6", r"(?<![0-9A-Za-z:.])(?P<x>[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,8}(?:\d{0,3}(?:\.\d{1,3}){3})?)(?![0-9A-Fa-f:])", _is_ipv6),
+    _rule("ipv6", r"(?<![0-9A-Za-z:.])(?P<x>[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,8}(?:\d{0,3}(?:\.\d{1,3}){3})?)(?![0-9A-Za-z:_])", _is_ipv6),
     # Four numbers after `version`, `v`, `==` or a letter are a version, as in cudnn 9.1.0.70 or libx.so.1.2.3.4.
     _rule("ipv4", r"(?<![0-9A-Za-z.])(?<!==)(?<![vV]ersion )(?<![vV]ersion: )(?<![vV]ersion=)(?P<x>\d{1,3}(?:\.\d{1,3}){3})(?![0-9]|\.\d)", is_ipv4),
     # ip-10-0-0-12 and the like
@@ -294,7 +299,7 @@ BY_PLACE = (
     _rule("user", r"\b(?:submitted by|(?:for|by|as|of) user) [\"']?(?P<x>[A-Za-z][\w.-]{0,40})", _is_user),
     _rule("user", rf"{START}(?P<x>[a-z_][a-z0-9_.-]{{0,31}})@(?={_NAME})", _is_user),
     # node[001-016,020]: a list of hosts as Slurm writes it
-    _rule("host", r"(?<![\w.-])(?P<x>[A-Za-z][\w-]{1,40}\[\d[\d,-]{0,400}\])", lambda t: "-" in t or "," in t),
+    _rule("host", r"(?<![\w.-])(?P<x>[A-Za-z][\w-]{1,40}\[\d[\d,-]{0,400}\])(?!<)", lambda t: "-" in t or "," in t),
     _rule("host", rf"{START}(?P<x>(?:{_NAME}\.){{1,8}}(?:{'|'.join(_TLD)}))(?![A-Za-z0-9_-]|\.[A-Za-z0-9])", _is_domain),
     # master_addr=..., hostname: ..., --rdzv-endpoint=...:29500, SLURMD_NODENAME=...
     _rule("host", rf"(?i)(?:master_addr|host(?:name)?|node_?name|nodelist|rdzv[_-]endpoint|endpoint|server|peer|address)[\"']?\s{{0,12}}[=:]\s{{0,3}}[\"']?\[?(?P<x>{_HOST})", lambda t: is_host(t) and (any(c.isdigit() or c in ".-" for c in t))),

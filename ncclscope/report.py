@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 __all__ = [
     "CONFIDENCE",
     "SCHEMA_VERSION",
+    "UNSET",
     "AbsenceEvidence",
     "Collect",
     "CommunicatorInfo",
@@ -34,6 +35,7 @@ __all__ = [
     "Timeline",
     "json_schema",
     "to_json",
+    "without_picture",
 ]
 
 SCHEMA_VERSION = "1"
@@ -241,6 +243,11 @@ class Report(msgspec.Struct, frozen=True):
     def exit_status(self) -> int:
         """0 no failure, 1 a failure was found, 3 unreadable."""
         return {"no_failure": 0, "unreadable": 3}.get(self.verdict, 1)
+
+
+def without_picture(report: Report) -> Report:
+    """The report without what only pictures need."""
+    return msgspec.structs.replace(report, job=UNSET, timeline=UNSET, excerpts=UNSET)
 
 
 def to_json(report: Report, *, indent: int = 2) -> str:

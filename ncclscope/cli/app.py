@@ -22,6 +22,7 @@ COMMANDS = {
     "arch": "ncclscope.cli.arch:arch",
     "preflight": "ncclscope.cli.preflight:preflight",
     "scan": "ncclscope.cli.scan:scan",
+    "bundle": "ncclscope.cli.bundle:bundle",
     "fleet": "ncclscope.cli.fleet:fleet",
 }
 

@@ -15,7 +15,17 @@ import typer
 if TYPE_CHECKING:
     from ncclscope.engine.pack import Pack
 
-__all__ = ["RULES", "Format", "chosen_pack", "die", "pick_stdin", "write_out"]
+__all__ = [
+    "RULES",
+    "Format",
+    "chosen_pack",
+    "die",
+    "gpu_option",
+    "moment_option",
+    "pick_stdin",
+    "write_out",
+    "write_private",
+]
 
 RULES: Any = typer.Option(
     "--rules",
@@ -73,6 +83,44 @@ def write_out(text: str, output: Path | None) -> None:
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(output)
+    except OSError as error:
+        die(f"cannot write {output}: {error.strerror or error}")
+
+
+def gpu_option(text: str | None) -> str | None:
+    """The architecture that `--gpu` names."""
+    if text is None:
+        return None
+    from ncclscope.knowledge.gpus import capability_of, parse_capability
+
+    capability = parse_capability(text) or capability_of(text)
+    if capability is None:
+        die(f"--gpu {text!r}: not an architecture or a GPU name that is known; write for example sm_120 or 'RTX 5090'")
+    return capability.sm
+
+
+def moment_option(text: str | None) -> float | None:
+    """The moment that `--as-of` names, in seconds since 1970."""
+    if text is None:
+        return None
+    import time
+
+    if text == "now":
+        return time.time()
+    from ncclscope.clocks import parse_iso
+
+    stamp = parse_iso(text)
+    if stamp is None:
+        die(f"--as-of {text!r}: not a time; write for example 2026-05-26T12:34:56Z, or now")
+    return stamp.utc if stamp.utc is not None else stamp.seconds
+
+
+def write_private(text: str, output: Path) -> None:
+    """To a file that only its owner can read."""
+    try:
+        output.touch(mode=0o600)
+        output.chmod(0o600)
+        output.write_text(text, encoding="utf-8")
     except OSError as error:
         die(f"cannot write {output}: {error.strerror or error}")
 

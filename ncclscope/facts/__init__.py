@@ -14,13 +14,11 @@ from ncclscope.facts.deaths import add_death_facts
 from ncclscope.facts.disagreements import add_disagreement_facts
 from ncclscope.facts.ending import Ending, find_ending
 from ncclscope.facts.flight_recorder import add_flight_recorder_facts
-from ncclscope.facts.job import describe_job
 from ncclscope.facts.hardware import add_hardware_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.named import add_named_facts
 from ncclscope.facts.phases import PhaseFinder
 from ncclscope.facts.stacks import add_stack_facts
-from ncclscope.facts.timeline import build_timeline
 from ncclscope.facts.tracebacks import add_traceback_facts
 from ncclscope.observation import Observation
 from ncclscope.report import UNSET, Finding, Job, Phase, Ranks, Timeline
@@ -87,7 +85,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         recognised=bool(store.total or store.dumps or any(_of_a_launcher(s) for s in store.streams)),
         streams=tuple(store.streams),
         notes=_notes(basis),
-        picture=lambda findings: (describe_job(basis, versions), build_timeline(basis, findings)),
+        picture=lambda findings: _picture(basis, versions, findings),
         placeholders={"inputs": " ".join(shlex.quote(s.path) for s in store.streams[:8])},
     )
 
@@ -117,6 +115,15 @@ def _notes(basis: Basis) -> tuple[str, ...]:
             "let `ncclscope scan` take them apart"
         )
     return tuple(notes)
+
+
+def _picture(
+    basis: Basis, versions: dict[str, tuple[str, ...]], findings: Sequence[Finding]
+) -> tuple[Job, Timeline]:
+    from ncclscope.facts.job import describe_job
+    from ncclscope.facts.timeline import build_timeline
+
+    return describe_job(basis, versions), build_timeline(basis, findings)
 
 
 def _shape(basis: Basis, ending: Ending) -> None:

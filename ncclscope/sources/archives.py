@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ncclscope.sources.formats import HEAD, decompress, sniff
+from ncclscope.sources.hints import Hints
 from ncclscope.sources.names import is_skipped, rotations
 from ncclscope.sources.streams import Forward, Notes, Reader, read_file, reason_of
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
     from ncclscope.sources.tars import TarMember
 
-__all__ = ["Found", "SourceProblem", "expand", "passed_over"]
+__all__ = ["MANIFEST", "Found", "SourceProblem", "expand", "passed_over"]
+
+# The member by which a zip that `ncclscope bundle` wrote is known.
+MANIFEST = "ncclscope-bundle.json"
 
 
 class SourceProblem(msgspec.Struct, frozen=True):
@@ -38,7 +42,8 @@ class SourceProblem(msgspec.Struct, frozen=True):
 class Found(msgspec.Struct, frozen=True):
     """An input before it has its place in the list.
 
-    archive is set, and place counts from 0, for the members of an archive that can only be read forwards.
+    archive is set, and place counts from 0, for the members of an archive that have an order of their own. hints and
+    group are set where a bundle tells them; else the name does.
     """
 
     name: str
@@ -47,6 +52,8 @@ class Found(msgspec.Struct, frozen=True):
     open: Callable[[Notes], Iterator[bytes]]
     archive: str | None = None
     place: int = 0
+    hints: Hints | None = None
+    group: str | None = None
 
 
 def passed_over(path: str, skipped: Counter[str]) -> Iterator[SourceProblem]:
@@ -93,7 +100,12 @@ def _zip(name: str) -> tuple[list[Found], list[SourceProblem]]:
     problems: list[SourceProblem] = []
     skipped: Counter[str] = Counter()
     # A name that comes twice was written again: the later one counts.
-    for member in {member.name: member for member in zip_members(name, notes)}.values():
+    members = {member.name: member for member in zip_members(name, notes)}
+    if MANIFEST in members:
+        from ncclscope.sources.bundles import open_bundle
+
+        return open_bundle(name, members)
+    for member in members.values():
         if reason := is_skipped(member.name):
             skipped[reason] += 1
         elif member.trouble:

@@ -187,9 +187,18 @@ def _ordered(found: list[Found]) -> list[Input]:
     def key(item: Found) -> tuple[object, ...]:
         group, age = groups[item.name]
         head = (natural(item.archive), item.place) if item.archive is not None else (natural(group), 0)
+        if item.hints is not None:
+            return head
         return (*head, age, natural(item.name), item.name)
 
     return [
-        Input(item.name, hints_of(item.name), item.size, item.mtime, groups[item.name][0], item.open)
+        Input(
+            item.name,
+            item.hints or hints_of(item.name),
+            item.size,
+            item.mtime,
+            item.group or groups[item.name][0],
+            item.open,
+        )
         for item in sorted(found, key=key)
     ]
