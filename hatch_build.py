@@ -28,7 +28,10 @@ class RulesHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is there
             prepare(root / "rules", prepared)
         finally:
             sys.path.remove(str(root))
-        build_data["force_include"][str(prepared)] = "ncclscope/_rules/prepared.json"
+        build_data["force_include"] |= {
+            str(root / "rules"): "ncclscope/_rules",
+            str(prepared): "ncclscope/_rules/prepared.json",
+        }
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         (Path(self.directory) / "prepared.json").unlink(missing_ok=True)
