@@ -22,7 +22,8 @@ class _Node(msgspec.Struct):
 
 def fold(candidates: Sequence[Candidate]) -> list[Finding]:
     """Findings best first: an explained finding stands inside its cause, symptoms inside the first cause."""
-    nodes = [_Node(c) for c in candidates]
+    told = [c for c in candidates if not c.rule.last_resort]
+    nodes = [_Node(c) for c in told or candidates]
     for node in nodes:
         causes = [
             other for other in nodes if other is not node and _accounts_for(other.candidate, node.candidate)
@@ -68,14 +69,13 @@ def _break_cycle(node: _Node) -> None:
         at = at.under
 
 
-def _key(candidate: Candidate) -> tuple[int, int, int, str]:
-    """Sort key where clocks say nothing: roots first, surest first, then place in the input, then id."""
-    return (
-        candidate.rule.role != "root",
-        -CONFIDENCE.index(candidate.confidence),
-        0,
-        candidate.rule.id,
-    )
+def _key(candidate: Candidate) -> tuple[bool, int, bool, bool, str]:
+    """Sort key where clocks say nothing: causes first and surest first, a mere hint after what is known to have failed,
+    an echo after a failure of the rank's own, then by id."""
+    level = CONFIDENCE.index(candidate.confidence)
+    cause = candidate.rule.role == "root" and level >= CONFIDENCE.index("possible")
+    echo = candidate.head.fields.get("nature") == "consequence"
+    return (not cause, -level, echo, candidate.rule.role != "root", candidate.rule.id)
 
 
 def _in_order(nodes: Sequence[_Node]) -> list[_Node]:
@@ -85,7 +85,7 @@ def _in_order(nodes: Sequence[_Node]) -> list[_Node]:
     while rest:
         best = rest[0]
         for other in rest[1:]:
-            if _key(other.candidate)[:2] != _key(best.candidate)[:2]:
+            if _key(other.candidate)[:3] != _key(best.candidate)[:3]:
                 break
             if earlier(other.candidate.head, best.candidate.head) is Answer.YES:
                 best = other

@@ -93,7 +93,8 @@ class Case(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
-    """One rule file. role root names a cause (and a category), symptom says that something failed."""
+    """One rule file. role root names a cause (and a category), symptom says that something failed; a last resort speaks
+    only where no other rule holds."""
 
     id: str
     name: str
@@ -118,6 +119,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     phase: Phase | None = None
     explains: list[str] = []
     aliases: list[str] = []
+    last_resort: bool = False
     path: str = ""
 
 

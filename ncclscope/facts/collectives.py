@@ -243,5 +243,5 @@ def _nobody(basis: Basis, group: GroupProgress) -> None:
             events,
             ranks=quiet,
         )
-    elif not (everyone - waiting) or world is None:
+    elif len(waiting) > 1 and (world is None or not everyone - waiting):
         basis.add("collective.equal", fields, events)
