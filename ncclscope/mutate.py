@@ -114,6 +114,9 @@ def mutants(rule: Rule, *, alternatives: bool = False) -> Iterator[Mutant]:
     if rule.take != "first":
         remedy = "state the ranks, hosts or gpus (`ranks: []` for nobody) in a case whose lines show several"
         yield Mutant(replace(rule, take="first"), f"take: {rule.take}", remedy)
+    if rule.last_resort:
+        remedy = "add a silent case in which another rule holds as well"
+        yield Mutant(replace(rule, last_resort=False), "last_resort", remedy)
     for i, spec in enumerate(rule.next):
         if spec.when is not None:
             remedy = "add a case that states it under `next_contains`"

@@ -36,6 +36,7 @@ _KEYS = {
     "when": "The condition under which the rule holds.",
     "blame": "The signal whose observations name the culprit; the rule does not hold without one.",
     "take": "Which of them are blamed: the first and those that came with it, all, or nobody.",
+    "last_resort": "Whether the rule counts only where no other rule holds.",
     "phase": "The phase of the job, where the rule knows it better than the time of its lines.",
     "confidence": "How sure the rule is, and what makes it surer or less sure by one step each.",
     "explains": "Consequences: ids of rules, categories, `symptoms`, and `any_order` where these may be printed first.",

@@ -120,6 +120,7 @@ def test_naming_the_blamed_signal_needs_no_case() -> None:
             "confidence: lower if drill",
         ),
         ({"phase": "init"}, "phase"),
+        ({"last_resort": "true"}, "last_resort"),
         ({"take": "none"}, "take: none"),
         ({"signals": {"stuck": {"event": ["torch.oom", "cuda.error"]}}}, "signal stuck: cuda.error of event"),
         ({"signals": {"stuck": {"event": "*", "cause": ["nan", "dns"]}}}, "signal stuck: dns of cause"),
