@@ -1,220 +1,200 @@
 """The report for a tired person: cause, culprit, proof, next checks, in ten seconds.
 
+Labels stand in a column of their own and text beside them, so that the eye finds a part without reading the others.
 Plain text when it does not go to a terminal or NO_COLOR is set; the words are the same either way.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
+import unicodedata
 from collections.abc import Iterator, Sequence
 
-from ncclscope.report import UNSET, AbsenceEvidence, Finding, LineEvidence, Report
+from msgspec import UNSET
+
+from ncclscope.report import AbsenceEvidence, Finding, LineEvidence, Report
+from ncclscope.reporters import words
 from ncclscope.reporters.safe import harmless, shorten
 
 __all__ = ["render"]
 
 _MAX_PROOF = 6
 _MAX_FOLDED = 8
+_MAX_NOTES = 8
 _PLAIN_WIDTH = 110
-_EFFECT = {
-    "read_only": "",
-    "reruns_job": "reruns the job",
-    "changes_environment": "changes the environment",
-    "disruptive": "DISRUPTIVE",
+_PROSE = 108  # longer lines are hard to read on a wide terminal
+_GUTTER = 11
+_NARROW = 60  # below this the labels stand above their text
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "cyan": "36",
+    "cause_found": "1;31",
+    "symptom_only": "1;33",
+    "no_failure": "1;32",
+    "unreadable": "1;35",
 }
-_LABEL = {"confirmed": "confirmed", "likely": "likely", "possible": "possible", "hint": "a hint only"}
+
+# One paragraph: its mark ("1. ", "- "), the style, the text, and whether it may be wrapped.
+_Item = tuple[str, str, str, bool]
 
 
 def render(report: Report, *, to_terminal: bool, width: int | None = None) -> str:
     """The report as text. to_terminal: colours and the terminal's width."""
-    from rich.console import Console
-    from rich.text import Text
-
     width = width or (shutil.get_terminal_size((_PLAIN_WIDTH, 40)).columns if to_terminal else _PLAIN_WIDTH)
     colour = to_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=max(40, width),
-        force_terminal=colour,
-        no_color=not colour,
-        highlight=False,
-        emoji=False,
-        markup=False,
-    )
-    for indent, style, text, wrap in _lines(report, max(40, width)):
-        line = Text(harmless(text), style=style if colour else "")
-        if not wrap:
-            console.print(Text(" " * indent) + line, soft_wrap=True)
-            continue
-        for row in line.wrap(console, max(20, width - indent)):
-            row.rstrip()
-            console.print(Text(" " * indent) + row, soft_wrap=True)
-    return out.getvalue()
-
-
-# (indent, style, text, whether to wrap)
-_Row = tuple[int, str, str, bool]
-
-
-def _lines(report: Report, width: int) -> Iterator[_Row]:
-    yield from _headline(report)
-    for number, finding in enumerate(report.findings[:3]):
+    page = _Page(max(40, width), colour)
+    short, directory = words.relative(report)
+    _headline(page, short, directory)
+    for number, finding in enumerate(short.findings[:3]):
         if number:
-            yield 0, "", "", True
-            yield (
-                0,
-                "bold",
-                f"Also {'possible' if finding.role == 'root_cause' else 'seen'}: {finding.title}",
-                True,
-            )
-            yield 2, "dim", f"{finding.rule}{_category(finding)}, {_LABEL[finding.confidence]}", True
-            yield from _proof(finding, width, 2)
-            continue
-        yield from _whole(finding, width)
-    if len(report.findings) > 3:
-        yield 0, "", "", True
-        yield 0, "dim", f"{len(report.findings) - 3} more findings: --format json lists them", True
-    yield from _open_ends(report)
+            _other(page, finding)
+        else:
+            _whole(page, finding)
+    if len(short.findings) > 3:
+        more = words.several(len(short.findings) - 3, "more finding")
+        page.section("", [("", "dim", f"{more}: --format html or json lists them all", True)])
+    _open_ends(page, short)
+    return "\n".join(page.lines) + "\n"
 
 
-def _headline(report: Report) -> Iterator[_Row]:
-    style = {"cause_found": "bold red", "symptom_only": "bold yellow", "no_failure": "bold green"}.get(
-        report.verdict, "bold magenta"
-    )
-    words = {
-        "cause_found": "ROOT CAUSE",
-        "symptom_only": "NO CAUSE VISIBLE",
-        "no_failure": "NO FAILURE",
-        "unreadable": "UNREADABLE",
-    }[report.verdict]
-    first = report.findings[0] if report.findings else None
-    if first is not None:
-        yield 0, style, f"{words}: {first.title}", True
-    elif report.verdict == "no_failure":
-        yield 0, style, f"{words}: nothing in the input is a fault", True
-    else:
-        reason = report.unknowns[0] if report.unknowns else "nothing was recognised"
-        yield 0, style, f"{words}: {reason}", True
-    yield 0, "dim", _seen(report), True
+class _Page:
+    """Lines of a given width. All text passes `harmless` here, and nothing else does."""
+
+    def __init__(self, width: int, colour: bool) -> None:
+        self.lines: list[str] = []
+        self.width = width
+        self.gutter = _GUTTER if width >= _NARROW else 2
+        self._colour = colour
+
+    def styled(self, style: str, text: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._colour and style and text else text
+
+    def line(self, style: str, text: str, *, hang: int = 0) -> None:
+        """A line of its own at the left edge; its continuation is indented by `hang`."""
+        rows = _wrapped(harmless(text), min(self.width, _PROSE + _GUTTER), hang)
+        self.lines += [" " * (hang if i else 0) + self.styled(style, row) for i, row in enumerate(rows)]
+
+    def section(self, label: str, items: Sequence[_Item]) -> None:
+        """A part of the report after an empty line: the label, and beside it the items."""
+        self.lines.append("")
+        lead = label.ljust(self.gutter)
+        if self.gutter < _GUTTER and label:
+            self.lines.append(self.styled("bold", label))
+            lead = " " * self.gutter
+        for mark, style, text, wraps in items:
+            room = min(self.width - self.gutter, _PROSE) - len(mark)
+            rows = _wrapped(harmless(text), room) if wraps else [harmless(text)]
+            for i, row in enumerate(rows):
+                margin = self.styled("bold", lead) if lead.strip() else lead
+                self.lines.append((margin + (" " * len(mark) if i else mark) + self.styled(style, row)).rstrip())
+                lead = " " * self.gutter
+
+    def room(self, mark: str) -> int:
+        """How much of a log line fits beside the label."""
+        return max(30, self.width - self.gutter - len(mark))
 
 
-def _seen(report: Report) -> str:
-    ranks = report.ranks
-    files = len(report.inputs)
-    lines = sum(i.lines for i in report.inputs)
-    parts = []
-    if ranks.expected is not UNSET:
-        parts.append(f"{len(ranks.seen)} of {ranks.expected} ranks seen")
-    elif ranks.seen:
-        parts.append(f"{len(ranks.seen)} rank{'s' * (len(ranks.seen) != 1)} seen")
-    parts.append(f"{files} input{'s' * (files != 1)}, {lines:,} lines")
-    bad = [i.path for i in report.inputs if i.format == "unreadable"]
-    if bad:
-        parts.append(f"{len(bad)} unreadable")
-    return "; ".join(parts)
+def _cells(text: str) -> int:
+    """Columns that a terminal uses for `text`."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _category(finding: Finding) -> str:
-    return f" {finding.category}" if finding.category is not UNSET else ""
+def _wrapped(text: str, width: int, hang: int = 0) -> list[str]:
+    """`text` in rows of at most `width` columns, broken at spaces, or within a word that is longer than a row."""
+    rows: list[str] = []
+    row = ""
+    for word in text.split(" "):
+        limit = max(10, width - (hang if rows else 0))
+        if row and _cells(row) + 1 + _cells(word) > limit:
+            rows.append(row)
+            row = word
+        else:
+            row = f"{row} {word}" if row else word
+        while _cells(row) > limit:
+            cut = limit if row.isascii() else limit // 2
+            rows.append(row[:cut])
+            row = row[cut:]
+    return [*rows, row]
 
 
-def _whole(finding: Finding, width: int) -> Iterator[_Row]:
-    yield 0, "dim", f"{finding.rule}{_category(finding)}, {_LABEL[finding.confidence]}{_phase(finding)}", True
-    culprit = _culprit(finding)
-    if culprit:
-        yield 0, "", "", True
-        yield 0, "bold", "Culprit", True
-        yield 2, "", culprit, True
-    yield 0, "", "", True
-    yield 0, "bold", "Proof", True
-    yield from _proof(finding, width, 2)
-    if finding.why:
-        yield 0, "", "", True
-        yield 0, "bold", "How sure", True
-        for reason in finding.why:
-            yield 2, "", f"- {reason}", True
+def _headline(page: _Page, report: Report, directory: str) -> None:
+    page.line(report.verdict, f"{words.HEADLINE[report.verdict]}: {words.headline(report)}", hang=2)
+    if report.findings:
+        page.line("dim", _what(report.findings[0]))
+    where = f", in {shorten(directory, 60)}" if directory else ""
+    page.line("dim", words.seen(report) + where)
+
+
+def _what(finding: Finding) -> str:
+    """`confirmed, NS8101 user-exception, phase steady`."""
+    phase = "" if finding.phase == "unknown" else f", phase {finding.phase.replace('_', ' ')}"
+    return f"{words.LABEL[finding.confidence]}, {finding.rule} {words.category(finding)}".rstrip() + phase
+
+
+def _whole(page: _Page, finding: Finding) -> None:
+    if culprit := words.culprit(finding):
+        page.section("culprit", [("", "bold", culprit, True)])
+    if finding.evidence:
+        page.section("proof", list(_proof(page, finding)))
     if finding.fix:
-        yield 0, "", "", True
-        yield 0, "bold", "Fix", True
-        yield 2, "", finding.fix, True
+        page.section("fix", [("", "", finding.fix, True)])
     if finding.next_checks:
-        yield 0, "", "", True
-        yield 0, "bold", "Next checks", True
-        for check in finding.next_checks:
-            effect = f" [{_EFFECT[check.effect]}]" if _EFFECT[check.effect] else ""
-            yield 2, "", f"- {check.do} ({check.where}){effect}", True
-            yield 4, "cyan", check.command, False
+        page.section("next", list(_checks(finding)))
+    if finding.why:
+        page.section("how sure", [("- ", "", reason, True) for reason in finding.why])
     if finding.explains:
-        yield 0, "", "", True
-        yield 0, "bold", "Consequences of it", True
-        for folded in finding.explains[:_MAX_FOLDED]:
-            times = sum(e.count for e in folded.evidence if isinstance(e, LineEvidence))
-            where = next((f" ({e.source}:{e.line})" for e in folded.evidence if isinstance(e, LineEvidence)), "")
-            yield (
-                2,
-                "dim",
-                f"- {shorten(folded.title, 160)}{f', {times} lines' if times > 1 else ''}{where}",
-                True,
-            )
-        if len(finding.explains) > _MAX_FOLDED:
-            yield 2, "dim", f"- and {len(finding.explains) - _MAX_FOLDED} more", True
+        page.section("follows", list(_consequences(finding)))
 
 
-def _phase(finding: Finding) -> str:
-    return "" if finding.phase == "unknown" else f", in phase {finding.phase.replace('_', ' ')}"
+def _other(page: _Page, finding: Finding) -> None:
+    label = "or" if finding.role == "root_cause" else "also"
+    items: list[_Item] = [("", "bold", finding.title, True), ("", "dim", _what(finding), True)]
+    page.section(label, [*items, *list(_proof(page, finding))[:4]])
 
 
-def _culprit(finding: Finding) -> str:
-    c = finding.culprit
-    parts = []
-    for word, values in (("rank", c.ranks), ("host", c.hosts), ("GPU", c.gpus), ("pid", c.pids)):
-        if values:
-            shown = ", ".join(map(str, values[:8])) + (f" and {len(values) - 8} more" if len(values) > 8 else "")
-            parts.append(f"{word}{'s' * (len(values) > 1)} {shown}")
-    return ", ".join(parts)
-
-
-def _proof(finding: Finding, width: int, indent: int) -> Iterator[_Row]:
-    room = max(40, width - indent)
+def _proof(page: _Page, finding: Finding) -> Iterator[_Item]:
     for item in finding.evidence[:_MAX_PROOF]:
         if isinstance(item, AbsenceEvidence):
-            words = {
-                "not_found": "not found",
-                "not_given": "no such input was given",
-                "not_checked": "the input may be cut there",
-            }
-            yield indent, "", f"{item.expected}: {words[item.result]} in {', '.join(item.searched[:3])}", True
+            yield "", "", words.absence(item), True
             continue
-        times = f"  ({item.count} times)" if item.count > 1 else ""
-        place = f"{item.source}:{item.line}"
-        yield indent, "dim", f"{place}{times}", False
-        yield indent + 2, "", shorten(harmless(item.text), room - 2), False
+        times = f"  ({item.count:,} times)" if item.count > 1 else ""
+        yield "", "dim", f"{item.source}:{item.line}{times}", False
+        yield "  ", "", shorten(harmless(item.text), page.room("  ")), False
+    if len(finding.evidence) > _MAX_PROOF:
+        yield "", "dim", f"and {len(finding.evidence) - _MAX_PROOF} more", True
 
 
-def _open_ends(report: Report) -> Iterator[_Row]:
+def _checks(finding: Finding) -> Iterator[_Item]:
+    for number, check in enumerate(finding.next_checks, 1):
+        effect = f" [{words.EFFECT[check.effect]}]" if words.EFFECT[check.effect] else ""
+        mark = f"{number}. "
+        yield mark, "", f"{check.do} ({check.where}){effect}", True
+        yield " " * len(mark), "cyan", check.command, False
+
+
+def _consequences(finding: Finding) -> Iterator[_Item]:
+    for folded in finding.explains[:_MAX_FOLDED]:
+        lines = [e for e in folded.evidence if isinstance(e, LineEvidence)]
+        times = sum(e.count for e in lines)
+        where = f" ({lines[0].source}:{lines[0].line})" if lines else ""
+        yield "- ", "dim", f"{shorten(folded.title, 160)}{f', {times:,} lines' if times > 1 else ''}{where}", True
+    if len(finding.explains) > _MAX_FOLDED:
+        yield "- ", "dim", f"and {len(finding.explains) - _MAX_FOLDED} more", True
+
+
+def _open_ends(page: _Page, report: Report) -> None:
     if report.unknowns and report.verdict != "unreadable":
-        yield 0, "", "", True
-        yield 0, "bold", "Not known", True
-        for text in report.unknowns:
-            yield 2, "", f"- {text}", True
+        page.section("not known", [("- ", "", text, True) for text in report.unknowns])
     if report.collect:
-        yield 0, "", "", True
-        yield 0, "bold", "To decide it, collect", True
+        items: list[_Item] = []
         for item in report.collect:
-            yield 2, "", f"- {item.what}", True
-            yield 4, "cyan", item.command, False
-    notes = [f"{i.path}: {i.note}" for i in report.inputs if i.note is not UNSET]
-    if notes or report.warnings:
-        yield 0, "", "", True
-        yield 0, "bold", "Notes on the input", True
-        yield from _some([*notes, *report.warnings])
-
-
-def _some(texts: Sequence[str]) -> Iterator[_Row]:
-    for text in texts[:8]:
-        yield 2, "dim", f"- {text}", True
-    if len(texts) > 8:
-        yield 2, "dim", f"- and {len(texts) - 8} more", True
+            items += [("- ", "", item.what, True), ("  ", "cyan", item.command, False)]
+        page.section("collect", items)
+    notes = [f"{i.path}: {i.note}" for i in report.inputs if i.note is not UNSET] + report.warnings
+    if notes:
+        more = [f"and {len(notes) - _MAX_NOTES} more"] if len(notes) > _MAX_NOTES else []
+        page.section("notes", [("- ", "dim", text, True) for text in [*notes[:_MAX_NOTES], *more]])

@@ -190,6 +190,7 @@ def relative(report: Report) -> tuple[Report, str]:
 
 def shared_directory(report: Report) -> str:
     """The directory that all inputs are in, with its slash; it need not be repeated on every line."""
-    paths = [i.path for i in report.inputs]
+    # What was passed over is listed as an input of no bytes, under the name of its directory.
+    paths = [i.path for i in report.inputs if i.bytes]
     prefix = commonpath(paths) if len(paths) > 1 else (paths[0] if paths else "")
     return prefix[: prefix.rfind("/") + 1]
