@@ -106,7 +106,7 @@ def wrap(envelope: str, paths: tuple[Path, ...], target: Path) -> list[Path]:
             continue
         text = path.read_bytes().decode("utf-8", "replace").removesuffix("\n")
         logs.append((path, list(_rows(len(logs), text.split("\n")))))
-    if envelope in MERGED:
+    if envelope in MERGED and logs:
         tagged = [_tag(path.name, i) for i, (path, _) in enumerate(logs)]
         rows = sorted((row for _, some in logs for row in some), key=lambda row: (row.at, row.file))
         body = "".join(MERGED[envelope](_pod(logs[r.file][0]), r, tagged[r.file]) for r in rows)

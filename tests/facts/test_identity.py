@@ -1,0 +1,167 @@
+"""Which host, process, rank, GPU and task are one thing, and which must not be joined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from printed import complete, init, nccl, start, table, timeout, xid
+from support import of_kind, only, read_texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE_HOST = init("node01", 653, 0, 2, bus="60") + init("node01", 654, 1, 2, bus="70")
+# Two hosts of one kind: the same PCI addresses on both.
+TWO_HOSTS = (
+    init("node01", 653, 0, 4, bus="60") + init("node01", 654, 1, 4, bus="70")
+    + init("node02", 653, 2, 4, bus="60") + init("node02", 654, 3, 4, bus="70")
+)  # fmt: skip
+
+
+def test_xid_joins_a_rank_by_bus_id(tmp_path: Path) -> None:
+    """The kernel's PCI address is NCCL's busId: the rank on that GPU is meant."""
+    lost = xid("0000:00:07", 79, "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.")
+    seen = read_texts(tmp_path, {"job.log": ONE_HOST, "dmesg.txt": lost})
+    found = only(seen, "kernel.xid")
+    assert (found.ranks, found.gpus, found.hosts) == ((1,), ("0000:00:07.0",), ("node01",))
+
+
+def test_xid_joins_a_rank_by_pid(tmp_path: Path) -> None:
+    """Without NCCL's busId, the pid that the launcher names tells the rank."""
+    dead = table((1, -9, 1079), (0, -15, 1078))
+    seen = read_texts(tmp_path, {"job.log": dead, "dmesg.txt": xid("0000:00:07", 13, "pid=1079, name=python, x")})
+    assert only(seen, "kernel.xid").ranks == (1,)
+
+
+def test_another_pid_namespace_excludes_nobody(tmp_path: Path) -> None:
+    """In a container the kernel prints another pid than NCCL: the PCI address still names the rank."""
+    fault = xid("0000:00:07", 31, "pid=2917653, name=python, channel 0x0000001e, MMU Fault")
+    seen = read_texts(tmp_path, {"job.log": ONE_HOST, "dmesg.txt": fault})
+    assert only(seen, "kernel.xid").ranks == (1,)
+
+
+def test_a_pid_of_another_process_does_not_outweigh_the_address(tmp_path: Path) -> None:
+    """Where address and pid name different ranks, the address wins: pids repeat across namespaces."""
+    fault = xid("0000:00:07", 31, "pid=653, name=python, channel 0x0000001e, MMU Fault")
+    seen = read_texts(tmp_path, {"job.log": ONE_HOST, "dmesg.txt": fault})
+    assert only(seen, "kernel.xid").ranks == (1,)
+
+
+def syslog(host: str, line: str) -> str:
+    return f"Nov 30 19:42:01 {host} kernel: {line}"
+
+
+def test_same_address_on_another_host_is_another_gpu(tmp_path: Path) -> None:
+    """Hosts of one kind number their GPUs alike: the host of the kernel log decides."""
+    lost = syslog("node02", xid("0000:00:07", 79, "GPU has fallen off the bus."))
+    seen = read_texts(tmp_path, {"job.log": TWO_HOSTS, "kern.log": lost})
+    found = only(seen, "kernel.xid")
+    assert (found.ranks, found.hosts) == ((3,), ("node02",))
+
+
+def test_a_host_without_ranks_names_no_rank(tmp_path: Path) -> None:
+    """A kernel log of a machine that took no part blames nobody in the job."""
+    lost = syslog("node77", xid("0000:00:07", 79, "GPU has fallen off the bus."))
+    seen = read_texts(tmp_path, {"job.log": TWO_HOSTS, "kern.log": lost})
+    assert only(seen, "kernel.xid").ranks == ()
+
+
+def test_a_pod_and_its_node_have_two_names(tmp_path: Path) -> None:
+    """In a pod NCCL prints the pod's name, the kernel the node's: with one host on each side they are one."""
+    lost = syslog("gpu-node-77", xid("0000:00:07", 79, "GPU has fallen off the bus."))
+    pod = ONE_HOST.replace("node01", "train-worker-0")
+    seen = read_texts(tmp_path, {"job.log": pod, "kern.log": lost})
+    assert only(seen, "kernel.xid").ranks == (1,)
+
+
+def test_a_kernel_log_of_no_known_host_is_not_guessed(tmp_path: Path) -> None:
+    """Two hosts have that address and the kernel log does not say whose it is."""
+    lost = xid("0000:00:07", 79, "GPU has fallen off the bus.")
+    seen = read_texts(tmp_path, {"job.log": TWO_HOSTS, "dmesg.txt": lost})
+    assert only(seen, "kernel.xid").ranks == ()
+
+
+def test_sub_communicators_do_not_renumber_ranks(tmp_path: Path) -> None:
+    """Rank 0 of a group of two is global rank 2: the largest communicator numbers the ranks."""
+    split = start("node02", 653, 0, 2, comm_id="0xaaaa", call="ncclCommSplit") + complete(
+        "node02", 653, 0, 2, comm_id="0xaaaa", call="ncclCommSplit"
+    )
+    warn = nccl("node02", 653, "misc/socket.cc:50 Call to recv failed : Connection reset by peer", level="WARN")
+    seen = read_texts(tmp_path, {"job.log": TWO_HOSTS + split + warn})
+    assert {o.ranks for o in of_kind(seen, "nccl.init_complete")} == {(0,), (1,), (2,), (3,)}
+    assert seen.facts.ranks.expected == 4
+    warned = [o for o in seen.facts.observations if o.evidence and "Connection reset" in str(o.evidence[0])]
+    assert warned
+    assert {o.ranks for o in warned} == {(2,)}
+
+
+def labelled(task: int, text: str) -> str:
+    return "".join(f"{task}: {line}\n" for line in text.splitlines())
+
+
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/workspace/train.py", line 80, in <module>\n    main()\n'
+    "ValueError: bad sample 17\n"
+)
+
+
+def test_a_task_of_srun_is_a_rank_where_each_rank_is_a_task(tmp_path: Path) -> None:
+    """srun --label with one task a rank: the label is the rank, also for lines that name none."""
+    log = labelled(0, init("node01", 653, 0, 2)) + labelled(1, init("node01", 654, 1, 2, bus="70"))
+    seen = read_texts(tmp_path, {"job.log": log + labelled(1, TRACEBACK)})
+    assert only(seen, "py.exception").ranks == (1,)
+
+
+def test_a_task_of_srun_is_no_rank_where_it_holds_a_node(tmp_path: Path) -> None:
+    """One task a node with several ranks inside: task 1 is not rank 1."""
+    log = labelled(0, init("node01", 653, 0, 4) + init("node01", 654, 1, 4, bus="70"))
+    log += labelled(1, init("node02", 653, 2, 4) + init("node02", 654, 3, 4, bus="70"))
+    seen = read_texts(tmp_path, {"job.log": log + labelled(1, TRACEBACK)})
+    assert only(seen, "py.exception").ranks == ()
+
+
+def test_tasks_that_start_elsewhere_follow_the_inner_rank(tmp_path: Path) -> None:
+    """Where NCCL says that task 1 is rank 3, a line of task 1 without a rank is rank 3's."""
+    log = labelled(0, init("node01", 653, 2, 4)) + labelled(1, init("node01", 654, 3, 4, bus="70"))
+    seen = read_texts(tmp_path, {"job.log": log + labelled(1, TRACEBACK)})
+    assert only(seen, "py.exception").ranks == (3,)
+
+
+def test_a_cuda_device_is_never_a_rank(tmp_path: Path) -> None:
+    """NCCL's `[1]` is a device of that process: without Init lines no rank is known."""
+    warn = nccl(
+        "node02", 653, "misc/socket.cc:50 Call to recv failed : Connection reset by peer", device=1, level="WARN"
+    )
+    seen = read_texts(tmp_path, {"job.log": warn})
+    assert all(o.ranks == () for o in seen.facts.observations)
+    assert seen.facts.ranks.seen == []
+
+
+def test_rank_of_a_process_group_is_not_the_global_rank(tmp_path: Path) -> None:
+    """`Rank 0` of a tensor-parallel group is rank 0 of that group; c10's own prefix says which it is globally."""
+    line = (
+        "[rank5]:[E1130 19:42:11.000000000 ProcessGroupNCCL.cpp:689] [PG ID 2 PG GUID 7(tp_group) Rank 1] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=20000) ran "
+        "for 20083 milliseconds before timing out.\n"
+    )
+    assert only(read_texts(tmp_path, {"job.log": line}), "torch.watchdog_timeout").ranks == (5,)
+    bare = line.removeprefix("[rank5]:")
+    assert only(read_texts(tmp_path / "bare", {"job.log": bare}), "torch.watchdog_timeout").ranks == ()
+
+
+def test_file_names_are_hints_that_lines_overrule(tmp_path: Path) -> None:
+    """rank7.log is rank 7's where its lines say nothing, and not where they say otherwise."""
+    hinted = read_texts(tmp_path / "a", {"rank7.log": TRACEBACK})
+    assert only(hinted, "py.exception").ranks == (7,)
+    overruled = read_texts(tmp_path / "b", {"rank7.log": timeout(2, 5) + TRACEBACK})
+    assert only(overruled, "py.exception").ranks == ()
+    assert only(overruled, "torch.watchdog_timeout").ranks == (2,)
+
+
+def test_pids_join_only_inside_one_host(tmp_path: Path) -> None:
+    """Containers all start at pid 1: the same pid on two hosts is two ranks."""
+    warn = nccl("node02", 654, "misc/socket.cc:50 Call to recv failed : Connection reset by peer", level="WARN")
+    seen = read_texts(tmp_path, {"job.log": TWO_HOSTS + warn})
+    warned = [o for o in seen.facts.observations if o.evidence and "Connection reset" in str(o.evidence[0])]
+    assert {(o.ranks, o.hosts) for o in warned} == {((3,), ("node02",))}
