@@ -82,7 +82,7 @@ class PhaseFinder:
         ranks = set(observation.ranks)
         return any(
             (ranks & set(mark.ranks) or mark.source == observation.source)
-            and earlier(mark, observation) is not Answer.YES
+            and earlier(observation, mark) is Answer.YES
             for mark in self._banner
         )
 

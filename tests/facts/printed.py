@@ -57,8 +57,10 @@ def timeout(
 
 def enqueued(rank: int, last: int, done: int, *, at: str = "19:42:12.407651835") -> str:
     return (
-        f"[rank{rank}]:[E1130 {at} ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Received a dump "
-        f"signal due to a collective timeout from  rank 0 and we will try our best to dump the debug info. Last enqueued "
+        f"[rank{rank}]:[E1130 {at} ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] "
+        f"Received a dump "
+        f"signal due to a collective timeout from  rank 0 and we will try our best to dump the debug info. "
+        f"Last enqueued "
         f"NCCL work: {last}, last completed NCCL work: {done}.\n"
     )
 
@@ -69,8 +71,10 @@ def table(*rows: tuple[int, int, int], host: str = "node01") -> str:
     out = f"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n{line}/workspace/train.py FAILED\n"
     out += "-" * 60 + "\nFailures:\n"
     blocks = [
-        f"[{i}]:\n  time      : 2026-11-30_19:41:18\n  host      : {host}\n  rank      : {rank} (local_rank: {rank})\n"
-        f"  exitcode  : {code} (pid: {pid})\n  error_file: <N/A>\n  traceback : Signal {-code} received by PID {pid}\n"
+        f"[{i}]:\n  time      : 2026-11-30_19:41:18\n  host      : {host}\n  rank      : {rank} "
+        f"(local_rank: {rank})\n"
+        f"  exitcode  : {code} (pid: {pid})\n  error_file: <N/A>\n  traceback : Signal {-code} received by "
+        f"PID {pid}\n"
         for i, (rank, code, pid) in enumerate(rows)
     ]
     return out + "".join(blocks[1:]) + "-" * 60 + f"\nRoot Cause (first observed failure):\n{blocks[0]}{line}"

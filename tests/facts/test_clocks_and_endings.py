@@ -74,8 +74,10 @@ def test_a_time_is_shown_with_its_zone_or_unknown() -> None:
 def test_lines_without_a_year_take_that_of_the_others(tmp_path: Path) -> None:
     """c10 prints no year; where other lines of the input do, its times are shown with it."""
     c10 = (
-        "[rank0]:[E1130 19:42:11.671442636 ProcessGroupNCCL.cpp:689] [Rank 0] Watchdog caught collective operation timeout: "
-        "WorkNCCL(SeqNum=17, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=20000) ran for 20083 milliseconds before "
+        "[rank0]:[E1130 19:42:11.671442636 ProcessGroupNCCL.cpp:689] [Rank 0] Watchdog caught collective "
+        "operation timeout: "
+        "WorkNCCL(SeqNum=17, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=20000) ran for 20083 "
+        "milliseconds before "
         "timing out.\n"
     )
     dated = read_texts(tmp_path / "a", {"job.log": "2026-11-30 19:41:08,973 INFO train: step 0\n" + c10})
@@ -92,7 +94,8 @@ WAITING = (
     + start("node01", 653, 0, 2)
 )
 STOPPED = (
-    "W1130 19:44:58.602000 640 torch/distributed/elastic/agent/server/api.py:739] Received 15 death signal, shutting down "
+    "W1130 19:44:58.602000 640 torch/distributed/elastic/agent/server/api.py:739] Received 15 death signal, "
+    "shutting down "
     "workers\n"
 )
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENDED = (
-    "W1130 19:44:58.602000 640 torch/distributed/elastic/agent/server/api.py:739] Received 15 death signal, shutting down "
+    "W1130 19:44:58.602000 640 torch/distributed/elastic/agent/server/api.py:739] Received 15 death signal, "
+    "shutting down "
     "workers\n"
 )
 BEGUN = "2026-11-30 19:41:08,973 INFO train: starting\n"

@@ -141,8 +141,10 @@ def test_a_cuda_device_is_never_a_rank(tmp_path: Path) -> None:
 def test_rank_of_a_process_group_is_not_the_global_rank(tmp_path: Path) -> None:
     """`Rank 0` of a tensor-parallel group is rank 0 of that group; c10's own prefix says which it is globally."""
     line = (
-        "[rank5]:[E1130 19:42:11.000000000 ProcessGroupNCCL.cpp:689] [PG ID 2 PG GUID 7(tp_group) Rank 1] Watchdog caught "
-        "collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=20000) ran "
+        "[rank5]:[E1130 19:42:11.000000000 ProcessGroupNCCL.cpp:689] [PG ID 2 PG GUID 7(tp_group) Rank 1] "
+        "Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+        "Timeout(ms)=20000) ran "
         "for 20083 milliseconds before timing out.\n"
     )
     assert only(read_texts(tmp_path, {"job.log": line}), "torch.watchdog_timeout").ranks == (5,)
