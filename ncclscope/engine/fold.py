@@ -8,6 +8,8 @@ import msgspec
 
 from ncclscope.clocks import Answer
 from ncclscope.engine.diagnose import Candidate
+from ncclscope.engine.rule import Rule
+from ncclscope.knowledge.causes import consequences_of
 from ncclscope.observation import earlier
 from ncclscope.report import CONFIDENCE, UNSET, Finding
 
@@ -49,10 +51,17 @@ def _accounts_for(cause: Candidate, effect: Candidate) -> bool:
     rule = cause.rule
     if rule.role != "root" or CONFIDENCE.index(cause.confidence) < CONFIDENCE.index("possible"):
         return False
-    wanted = {effect.rule.id, effect.rule.category, f"{effect.rule.role}s"}
-    if not wanted & set(rule.explains):
-        return False
+    if effect.rule.role == "root" and not _names(rule, effect.rule):
+        # What a rule claims for itself says more than what holds for classes in general.
+        known = consequences_of(rule.category) if rule.category else frozenset()
+        if effect.rule.category not in known or _names(effect.rule, rule):
+            return False
     return earlier(effect.head, cause.head) is not Answer.YES or "any_order" in rule.explains
+
+
+def _names(rule: Rule, other: Rule) -> bool:
+    """Whether `rule` itself says that it explains `other`, by id or by class."""
+    return not {other.id, other.category}.isdisjoint(rule.explains)
 
 
 def _break_cycle(node: _Node) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["CAUSES", "CauseClass"]
+__all__ = ["CAUSES", "CauseClass", "consequences_of"]
 
 
 class CauseClass(NamedTuple):
@@ -147,3 +147,65 @@ CAUSES: dict[str, CauseClass] = {
     ),
     "other": CauseClass("other", "a cause that none of these covers"),
 }
+
+# What a failed or stopped rank looks like from elsewhere, whatever stopped it.
+_ECHOES = frozenset({"rank-died", "rank-absent", "collective-mismatch", "straggler-timeout", "preempted"})
+
+# Which classes are consequences of which, beyond the echoes that every other class accounts for. Rules add only what
+# holds for them alone.
+_CONSEQUENCES: dict[str, frozenset[str]] = {
+    # among the echoes themselves
+    "rank-died": frozenset({"rank-absent", "collective-mismatch", "straggler-timeout", "preempted"}),
+    "collective-mismatch": frozenset({"rank-died", "rank-absent", "straggler-timeout", "preempted"}),
+    "straggler-timeout": frozenset({"rank-absent", "preempted"}),
+    "rank-absent": frozenset({"preempted"}),
+    # versions
+    "arch-mismatch": frozenset({"illegal-access-app", "user-exception", "version-mismatch"}),
+    "version-mismatch": frozenset({"rendezvous", "config-mismatch", "user-exception", "gpu-not-visible"}),
+    "driver-mismatch": frozenset({"gpu-not-visible", "rendezvous", "user-exception"}),
+    # setup and bootstrap
+    "gpu-not-visible": frozenset({"rendezvous", "user-exception"}),
+    "duplicate-gpu": frozenset({"invalid-usage", "user-exception"}),
+    "config-mismatch": frozenset({"invalid-usage"}),
+    "invalid-usage": frozenset({"user-exception"}),
+    "rendezvous": frozenset({"user-exception", "config-mismatch"}),
+    "dns": frozenset({"rendezvous", "firewall-port", "user-exception"}),
+    "firewall-port": frozenset({"rendezvous"}),
+    # network and topology
+    "network-interface": frozenset({"rendezvous", "firewall-port"}),
+    "ib-config": frozenset({"ib-link"}),
+    "ib-link": frozenset({"ib-config"}),
+    "gdr-peermem": frozenset({"ib-link"}),
+    "efa-plugin": frozenset({"net-plugin-abi"}),
+    "net-plugin-abi": frozenset({"version-mismatch", "invalid-usage"}),
+    "nvlink-fabric": frozenset({"gpu-hardware-ecc", "illegal-access-app", "p2p-acs-iommu"}),
+    "fabric-manager": frozenset({"nvlink-fabric", "gpu-not-visible", "user-exception"}),
+    # limits, storage and memory
+    "shm-limit": frozenset({"disk-full", "oom-host", "user-exception"}),
+    "memlock-limit": frozenset({"gdr-peermem", "ib-config"}),
+    "fd-limit": frozenset({"shm-limit", "rendezvous", "user-exception"}),
+    "disk-full": frozenset({"user-exception"}),
+    "storage-hang": frozenset({"disk-full", "user-exception"}),
+    "oom-gpu": frozenset({"user-exception"}),
+    "oom-host": frozenset({"oom-cgroup", "ib-link", "user-exception"}),
+    "oom-cgroup": frozenset({"oom-host", "ib-link", "shm-limit"}),
+    # program
+    "device-assert": frozenset({"illegal-access-app", "user-exception"}),
+    "illegal-access-app": frozenset({"gpu-hang", "user-exception"}),
+    "nan": frozenset({"illegal-access-app", "device-assert", "user-exception"}),
+    # hardware
+    "gpu-fell-off-bus": frozenset(
+        {"gpu-hang", "nvlink-fabric", "gpu-hardware-ecc", "gpu-not-visible", "illegal-access-app"}
+    ),
+    "gpu-hardware-ecc": frozenset({"illegal-access-app", "gpu-hang", "nvlink-fabric", "device-assert"}),
+    "gpu-hang": frozenset({"illegal-access-app"}),
+    "gpu-thermal-power": frozenset({"gpu-fell-off-bus"}),
+    # upstream
+    "torch-bug": frozenset({"user-exception"}),
+}
+
+
+def consequences_of(category: str) -> frozenset[str]:
+    """The classes whose findings a cause of `category` accounts for; always its own."""
+    echoes = frozenset() if category in _ECHOES else _ECHOES
+    return echoes | _CONSEQUENCES.get(category, frozenset()) | {category}
