@@ -56,6 +56,10 @@ def diagnose(
     rule: Rule, signals: Mapping[str, Signal], index: Index, around: Surroundings
 ) -> Candidate | None:
     """The candidate that `rule` makes of the observations, or None when it does not hold."""
+    # Most rules have nothing to blame in most jobs, and that is told without looking at their other signals.
+    blame = signals.get(rule.blame)
+    if blame is not None and not select(blame, index):
+        return None
     bound = {name: select(signal, index) for name, signal in signals.items()}
     context = Context(bound, around.given, around.versions)
     outcome = evaluate(rule.when, context)
@@ -73,7 +77,7 @@ def diagnose(
     if isinstance(explained, tuple):
         why = (*(str(w) for w in explained), *why)
     fix, _ = _fill(rule.fix, values)
-    title, _ = _fill(rule.title, values)
+    title = _UNNAMED.sub(_article, _fill(rule.title, values)[0])
     return Candidate(
         rule=rule,
         title=title,
@@ -230,6 +234,14 @@ def _run(run: Sequence[int]) -> str:
 
 # {name}, {signal.field}, and {name?text}: the text only when the value is known; {name|other} a default in words.
 _HOLE = lazy(r"\{([a-z_0-9.]+)(?:\?([^{}]*(?:\{\}[^{}]*)?)|\|([^{}]*))?\}")
+
+
+# A rank, node or host without a name in a title.
+_UNNAMED = lazy(r"\b([Rr]ank|[Nn]ode|[Hh]ost) \?(?![\w?])")
+
+
+def _article(m: re.Match[str]) -> str:
+    return f"{'A' if m[1][0].isupper() else 'a'} {m[1].lower()}"
 
 
 def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:

@@ -18,6 +18,7 @@ _EXITS = (
     "launch.process_failed",
     "launch.shell_signal",
     "mpi.rank_exit",
+    "mpi.crash",
     "slurm.task_exit",
     "ds.child_exit",
     "ray.worker_died",
@@ -85,6 +86,9 @@ def add_death_facts(basis: Basis) -> None:
         if how is None or how in _SENT_TO_STOP:
             continue
         rank = basis.who(event).rank
+        # An abort that only a crash handler tells of has its reason in what was printed before it.
+        if how == "SIGABRT" and event.kind == "mpi.crash":
+            continue
         if how == "SIGABRT" and (rank in aborting | echoing or _aborts_in_general(basis, rank)):
             continue
         deaths.setdefault((rank, how), []).append(event)

@@ -48,7 +48,7 @@ def find_ending(basis: Basis) -> Ending:
     if failing:
         gap = failing[0].get("gap_s")
         return Ending("failed", float(gap) if isinstance(gap, (int, float)) else None, failing[0])
-    ended = basis.events("nccl.comm_end", "torch.not_destroyed", "launch.run_ended")
+    ended = basis.events("nccl.comm_end", "torch.not_destroyed", "launch.run_ended", "nccl.tests_done")
     if ended:
         return Ending("completed", None, ended[-1])
     silence = _still_silent(basis)

@@ -77,6 +77,14 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="driver-mismatch",
     ),
+    # nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown
+    Pattern(
+        "tool.nvml_mismatch",
+        "driver/library version mismatch",
+        r"nvml error: driver/library version mismatch",
+        nature="cause",
+        cause="driver-mismatch",
+    ),
     # NVML library version: 535.183   (line below the one above, 535 and newer)
     Pattern(
         "tool.nvml_version",

@@ -46,6 +46,16 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=from_signal,
         adds=("suggests",),
     ),
+    # [node-0:288505:0:296459] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x48)
+    # UCX's handler, which also takes over the process's other faults.                            (UCX 1.6 to 1.18)
+    Pattern(
+        "mpi.crash",
+        "Caught signal ",
+        r"(?:\[(?P<host>[\w.-]+):(?P<pid>\d+):\d+:\d+\] )?Caught signal (?P<signal>\d+) \([A-Z][\w ]+: [a-z]",
+        nature="symptom",
+        refine=from_signal,
+        adds=("suggests",),
+    ),
 )
 
 _LOOK_AHEAD = 8

@@ -45,7 +45,9 @@ def _worker_exit(m: re.Match[str], _line: Line) -> dict[str, Value]:
 
 
 def _killed_counts(m: re.Match[str], _line: Line) -> dict[str, Value]:
-    """The raylet's summary counts both kinds of death; either number can be 0."""
+    """The raylet's summary counts both kinds of death; either number can be 0, or lost where the line was broken."""
+    if m["count"] is None:
+        return {"nature": "symptom", "suggests": "oom-host"}
     if int(m["count"]):
         return {"nature": "cause", "cause": "oom-host"}
     return {"nature": "noise"}
@@ -207,11 +209,11 @@ _MEMORY: tuple[Pattern, ...] = (
     Pattern(
         "ray.oom_kill",
         "killed due to memory pressure (OOM)",
-        r"(?P<count>\d+) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)"
+        r"(?:(?P<count>\d+) Workers \(tasks / )?actors\) killed due to memory pressure \(OOM\)"
         r"(?:, \d+ Workers crashed due to other reasons at node \(ID: \w+, IP: (?P<ip>[^\s)]+)\))?",
         nature="symptom",
         refine=_killed_counts,
-        adds=("cause",),
+        adds=("cause", "suggests"),
     ),
 )
 

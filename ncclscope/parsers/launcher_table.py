@@ -25,7 +25,7 @@ _NO_MESSAGE = lazy(
     r"^(?:Signal \d+ \(|To enable traceback see|Process failed with exitcode|<N/A>|<NONE>)"
 )
 
-_ROW_FIELDS = [
+_ROW_FIELDS = (
     "rank",
     "local_rank",
     "exit_code",
@@ -39,7 +39,7 @@ _ROW_FIELDS = [
     "first",
     "nature",
     "suggests",
-]
+)
 
 
 class _Row(msgspec.Struct):
@@ -106,6 +106,12 @@ class _Section(Collector):
 
 def _open(m: re.Match[str], _line: Line) -> Collector:
     return _Section(first=m["head"].startswith("Root Cause"))
+
+
+def _open_row(_m: re.Match[str], line: Line) -> Collector:
+    section = _Section(first=False)
+    section.feed(line)
+    return section
 
 
 _PATH = lazy(r"attempt_(\d+)/(\d+)/error\.json$")
@@ -177,7 +183,16 @@ PATTERNS: tuple[Pattern, ...] = (
 #     error_file: <N/A>
 #     traceback : Signal 15 (SIGTERM) received by PID 5888
 #   Root Cause (first observed failure):           (1.10 to 2.14; `Root Cause:` and `Other Failures:` in 1.9)
-BLOCKS: tuple[Block, ...] = tuple(
-    Block({"launch.failure_row": _ROW_FIELDS}, literal, _SECTION, _open)
-    for literal in ("Failures:", "Root Cause")
+BLOCKS: tuple[Block, ...] = (
+    *(
+        Block({"launch.failure_row": _ROW_FIELDS}, literal, _SECTION, _open)
+        for literal in ("Failures:", "Root Cause")
+    ),
+    # The same rows in an excerpt that starts below the head.
+    Block(
+        {"launch.failure_row": _ROW_FIELDS},
+        " (local_rank: ",
+        r"^\s*rank\s*: \d+ \(local_rank: \d+\)",
+        _open_row,
+    ),
 )

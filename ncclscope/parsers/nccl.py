@@ -17,6 +17,7 @@ from ncclscope.parsers import (
     nccl_peers,
     nccl_plugin,
     nccl_shm,
+    nccl_tests,
     nccl_warn,
 )
 
@@ -36,6 +37,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *nccl_gpu.PATTERNS,
     *nccl_plugin.PATTERNS,
     *nccl_misc.PATTERNS,
+    *nccl_tests.PATTERNS,
 )
 
 BLOCKS: tuple[Block, ...] = nccl_warn.BLOCKS

@@ -40,6 +40,7 @@ CUDA_ERRORS: tuple[CudaError, ...] = (
     CudaError(221, "PTX JIT compiler library not found", suggests="driver-mismatch"),
     CudaError(222, "unsupported toolchain", cause="driver-mismatch"),
     CudaError(35, "CUDA driver version is insufficient", cause="driver-mismatch"),
+    CudaError(36, "API call is not supported in the installed CUDA driver", cause="driver-mismatch"),
     CudaError(803, "unsupported display driver / cuda driver combination", cause="driver-mismatch"),
     CudaError(804, "forward compatibility was attempted on non supported HW", cause="driver-mismatch"),
     CudaError(100, "no CUDA-capable device is detected", cause="gpu-not-visible"),

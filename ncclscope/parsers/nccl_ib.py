@@ -90,7 +90,7 @@ def _memory_call(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     name = fields.get("errno_name")
     if name == "ENOMEM":
         fields |= {"nature": "cause", "cause": "memlock-limit"}
-    elif name == "EFAULT":
+    elif name == "EFAULT" or (name == "EOPNOTSUPP" and "dmabuf" in m["call"]):
         fields["suggests"] = "gdr-peermem"
     return fields
 
@@ -100,7 +100,7 @@ def _modify_qp(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     if m[3]:
         fields["errno"] = int(m[3])
     # The step to RTR is where the address of the peer comes in: GID index, subnet, rail.
-    if fields.get("errno_name") in ("ETIMEDOUT", "EINVAL", "ENETUNREACH", "EHOSTUNREACH"):
+    if fields.get("errno_name") in ("ETIMEDOUT", "EINVAL", "ENETUNREACH", "EHOSTUNREACH", "ENODEV"):
         fields["suggests"] = "ib-config"
     return fields
 

@@ -26,6 +26,12 @@ def _connect(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
     return {"errno_name": name} if name else {}
 
 
+def _retry(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
+    """Past half of its tries NCCL has waited for most of its patience."""
+    late = {"late": True} if 2 * int(m["attempt"]) >= int(m["limit"]) else {}
+    return {**(_connect(m, line) or {}), **late}
+
+
 def _duplicate(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
     address = bus_address(m["bus_id"])
     return {"bus_id": address} if address else {}
@@ -88,6 +94,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "2.24.3",
         exhausted=True,
     ),
+    # Call to connect failed : Connection timed out        the address is not said
+    _connect_failed(
+        "Call to connect failed",
+        r"Call to connect failed : (?P<errno_text>[A-Z][^\n]*)",
+        "2.0.2",
+        "2.3.7",
+    ),
     # socketStartConnect: exceeded retries (20000)      socketPollConnect: exceeded timeouts (3)
     Pattern(
         "nccl.connect_failed",
@@ -118,8 +131,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"connect (?:to "
         + _AT
         + r" )?returned (?P<errno_text>[A-Z][^,\n]*), retrying \((?P<attempt>\d+)/(?P<limit>\d+)\)",
-        refine=_connect,
-        adds=("errno_name",),
+        refine=_retry,
+        adds=("errno_name", "late"),
         since="2.24.3",
     ),
     # Call to connect returned Connection refused, retrying
@@ -219,6 +232,16 @@ PATTERNS: tuple[Pattern, ...] = (
         fields={"suggests": "network-interface"},
         since="2.3.5",
         until="2.26.6",
+    ),
+    # Socket creation failed : Address family not supported by protocol      no interface, or IPv6 that is off
+    Pattern(
+        "nccl.no_interface",
+        "ocket creation failed",
+        r"Socket creation failed : (?P<errno_text>Address family not supported by protocol)",
+        nature="symptom",
+        fields={"suggests": "network-interface"},
+        refine=unless_probe(),
+        since="2.3.5",
     ),
     # Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 60
     Pattern(

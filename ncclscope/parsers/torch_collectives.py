@@ -180,6 +180,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     # ValueError: Tensors must be CUDA and dense   (1.13 to 2.1)
     _usage("Tensors must be CUDA and dense", r"Tensors must be CUDA and dense"),
+    # RuntimeError: Only CUDA dense tensor is supported for NCCL collective operations   (1.0 to 1.4)
+    _usage("Only CUDA dense tensor is supported", r"Only CUDA dense tensor is supported for NCCL"),
     # ValueError: Default process group has not been initialized, please make sure to call
     # init_process_group.   (all)
     _usage(

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS"]
 
+# Characters of a CUDA text from which on no other library uses the same words.
+_TELLING = 18
+
 _ERROR_FIELDS = (*ADDED, "code", "name", "text", "api", "cause", "suggests")
 
 
@@ -44,6 +47,13 @@ def _by_number(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
 
 def _by_name(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     return _event(by_name(m["name"]), m, line, "driver" if m["name"].startswith("CUDA_") else "runtime")
+
+
+def _what(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
+    """The CUDA text at the end of a C++ exception; short texts are words of other libraries as well."""
+    parts = line.text[m.end() :].split(": ")
+    error = next((e for part in parts[1:] if (e := by_text(part.strip())) and len(e.text) >= _TELLING), None)
+    return None if "CUDA error" in line.text else _event(error, m, line, "runtime")
 
 
 def _init_warning(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
@@ -179,6 +189,15 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         fields={"at_init": True},
         refine=_init_warning,
+        adds=_ERROR_FIELDS,
+    ),
+    #   what():  Error (gpu_burn-drv.cpp:298): system not yet initialized   (C++ programs; thrust and cub alike)
+    Pattern(
+        "cuda.error",
+        "what():  ",
+        r"\bwhat\(\):  ",
+        nature="symptom",
+        refine=_what,
         adds=_ERROR_FIELDS,
     ),
     # Search for `cudaErrorIllegalAddress' in https://docs.nvidia.com/cuda/... for more information.   (2.9
@@ -355,6 +374,6 @@ PATTERNS: tuple[Pattern, ...] = (
         "terminate called ",
         r"terminate called (?:after throwing an instance of '(?P<type>[^']{1,200})'|without an active "
         r"exception|recursively)",
-        nature="consequence",
+        nature="symptom",
     ),
 )

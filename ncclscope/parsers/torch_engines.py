@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS"]
 
+# Loss scaling is at its end below this: no gradient of half precision becomes larger by dividing further.
+_LEAST_SCALE = 1e-3
+
 
 def _worker(m: re.Match[str], _: Line) -> Mapping[str, Value]:
     """VllmWorker-3 is the worker of rank 3; an exit code of None was not known."""
@@ -55,6 +58,14 @@ def _where(_: re.Match[str], line: Line) -> Mapping[str, Value]:
     if found is None:
         return {}
     return {"rank": int(found[1]), "node": found[2], "device": int(found[3]), "iteration": int(found[4])}
+
+
+def _apex(m: re.Match[str], _: Line) -> Mapping[str, Value]:
+    try:
+        scale = float(m["scale"])
+    except ValueError:
+        return {}
+    return {"nature": "symptom", "suggests": "nan"} if scale < _LEAST_SCALE else {}
 
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -236,6 +247,38 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="nan",
         refine=refine_with("bucket"),
+    ),
+    # AssertionError: Rank 3: found NaN in local grad norm in backwards pass. Device: 3, node: gpu-02   (before
+    # Megatron-Core 0.7)
+    Pattern(
+        "torch.megatron_nan_grad",
+        "found NaN in local grad norm in backward",
+        r"Rank (?P<rank>\d+): found (?P<result>NaN) in local grad norm in backwards? pass",
+        nature="cause",
+        cause="nan",
+    ),
+    # iteration     5426/  250000 | consumed samples: 43408 | ... | loss scale: 1.0 | grad norm: nan | ...   (all;
+    # a step that is skipped for loss scaling prints no norm)
+    *(
+        Pattern(
+            "torch.megatron_nan_log",
+            words,
+            r"iteration\s+(?P<iteration>\d+)/.{1,2000}\| (?P<what>grad norm|lm loss): (?P<result>nan|NAN|inf|INF) \|",
+            nature="symptom",
+            fields={"suggests": "nan"},
+            refine=refine_with("iteration"),
+        )
+        for words in ("| grad norm: nan |", "| grad norm: inf |", "| lm loss: NAN |", "| lm loss: INF |")
+    ),
+    # Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0   (Apex; everyday life until the
+    # scale has nothing left to give)
+    Pattern(
+        "torch.apex_overflow",
+        "Gradient overflow.  Skipping step",
+        r"Gradient overflow\.  Skipping step, loss scaler \d+ reducing loss scale to (?P<scale>\d[\d.e+-]*)",
+        nature="noise",
+        refine=_apex,
+        adds=("suggests",),
     ),
     # Rank 17, node gpu-02, device 1, iteration #5310: Possible persistent error!   (0.10 and later)
     # Rank 17, node gpu-02, device 1, iteration #5310: Correct result (but possible Application error)

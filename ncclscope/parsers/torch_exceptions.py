@@ -90,7 +90,12 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
     ),
     (
         Judgement("nccl", "consequence"),
-        (r"NCCL communicator was aborted", r"communicator encountered error set by"),
+        (
+            r"NCCL communicator was aborted",
+            r"communicator encountered error set by",
+            r"Watchdog caught collective operation timeout",
+            r"timed out in blocking wait",
+        ),
     ),
     # c10d store and sockets
     (
@@ -134,6 +139,7 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
         (
             r"No backend type associated with device type",
             r"Tensors must be CUDA and dense",
+            r"Only CUDA dense tensor is supported for NCCL",
             r"Default process group has not been initialized",
             r"environment variable \w+ expected, but not set",
             r"tensor (?:size )?must (?:be (?:the same|equal)|have the same)",
@@ -186,7 +192,13 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
     # Linux: EIO, ENOTCONN of FUSE mounts, ESTALE of NFS
     (
         Judgement("limit", "cause", "storage-hang"),
-        (r"\[Errno (?:5|107|116)\] ", r"Stale file handle", r"Transport endpoint is not connected"),
+        (
+            r"\[Errno (?:5|107|116)\] ",
+            r"Stale file handle",
+            r"Transport endpoint is not connected",
+            # torch.save and torch.load: write(): fd 29 failed with Input/output error
+            r"(?:read|write)\(\): fd \d+ failed with Input/output error",
+        ),
     ),
     # host memory: PyTorch, C++, Linux
     (

@@ -40,6 +40,16 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_exception_line,
         adds=("nature_of", "suggests"),
     ),
+    # 2026-01-05 06:01:12.977 [177/train/578 (pid 2893)] OSError: [Errno 28] No space left on device   (behind a prefix
+    # that nobody knows only the operating system's errors are looked for)
+    Pattern(
+        "py.exception_line",
+        "Error: [Errno ",
+        r"^\S+ \S.{0,300}? (?P<type>[A-Z]\w{1,80}Error): (?P<message>\[Errno \d+\] \S.*)",
+        nature="symptom",
+        refine=_exception_line,
+        adds=("nature_of", "suggests"),
+    ),
     # KeyboardInterrupt   (Ctrl-C, or a launcher's SIGINT)
     Pattern(
         "py.keyboard_interrupt",

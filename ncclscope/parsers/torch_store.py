@@ -118,13 +118,13 @@ PATTERNS: tuple[Pattern, ...] = (
         since="2.6",
     ),
     # torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to
-    # connect to (10.0.0.1, 29500).   (1.13 to 2.14; seconds with `s` in older ones)
+    # connect to (10.0.0.1, 29500).   (1.13 to 2.14; seconds with `s` and `10.0.0.1:29500` in older ones)
     Pattern(
         "torch.store_connect_failed",
         "The client socket has timed out after",
         r"The client socket has timed out after (?P<timeout>\d+)\s?(?P<unit>ms|s|m|h)? while trying to "
         r"connect to "
-        r"\((?P<host>[^,()]{1,255}), (?P<port>\d+)\)",
+        r"\(?\[?(?P<host>[^\s,()\[\]]{1,255}?)\]?(?:, |:)(?P<port>\d+)(?=[\s).]|$)",
         nature="symptom",
         fields={"errno_text": "timed out"},
         refine=_client_timeout,

@@ -63,10 +63,11 @@ PATTERNS: tuple[Pattern, ...] = (
     # (1.13; 2.0 with SeqNum)
     # ... WorkNCCL(SeqNum=3691402, OpType=REDUCE, Timeout(ms)=1800000) ran for ...
     # (2.0)
+    # A terminal or a paste may have broken the line before WorkNCCL.
     Pattern(
         "torch.watchdog_timeout",
-        "Watchdog caught collective operation timeout",
-        rf"Watchdog caught collective operation timeout: {_WORK} ran for (?P<elapsed_ms>\d+) milliseconds",
+        "WorkNCCL(",
+        rf"(?:Watchdog caught collective operation timeout: )?{_WORK} ran for (?P<elapsed_ms>\d+) milliseconds",
         nature="consequence",
         refine=tag_of,
         adds=ADDED,

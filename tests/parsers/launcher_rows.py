@@ -401,6 +401,12 @@ RAY: list[Row] = [
         "ray.oom_kill",
         {"count": 0, "nature": "noise"},
     ),
+    # the count stood on the line before, which a terminal broke
+    (
+        " actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: abc",
+        "ray.oom_kill",
+        {"count": None, "nature": "symptom", "suggests": "oom-host"},
+    ),
     (
         ("Graceful shutdown of backend failed. This is expected if one of the workers has crashed."),
         "ray.backend_shutdown",
@@ -668,6 +674,11 @@ MPI: list[Row] = [
         "[node-0:24684] Signal: Segmentation fault (11)",
         "mpi.crash",
         {"host": "node-0", "pid": 24684, "signal": 11, "suggests": "rank-died"},
+    ),
+    (
+        "[node-0:288505:0:296459] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x48)",
+        "mpi.crash",
+        {"host": "node-0", "pid": 288505, "signal": 11, "suggests": "rank-died"},
     ),
     (
         "Signal: Bus error (7)",
@@ -1026,6 +1037,7 @@ ROWS: list[Row] = TORCHRUN + RAY + SLURM + MPI + KUBERNETES + FRAMEWORKS
 
 # Lines that hold a word or a shape of the rows above and are no such event.
 NEIGHBOURS: list[str] = [
+    "Caught signal 10 (SIGUSR1), will save and stop",
     "",
     "killed the background thread, restarting loader",
     "step 12: Killed 3 stale workers",

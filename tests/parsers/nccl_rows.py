@@ -11,6 +11,30 @@ Row = tuple[str, str, dict[str, Any]]
 _COMM = {"rank": 1, "nranks": 2, "bus_id": "0000:1b:00.0"}
 
 INFO_ROWS: list[Row] = [
+    # nccl-tests
+    (
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong",
+        "nccl.tests_head",
+        {},
+    ),
+    *(
+        (
+            f"        1024           256 {name}     sum      -1     8.41    0.12    0.12      0     8.32    0.12    0.12      0",
+            "nccl.tests_row",
+            {"size": 1024, "count": 256},
+        )
+        for name in (
+            *("   float", "    half", "bfloat16", "  double", "    int8", "   uint8", "   int32", "  uint32", "   int64"),
+            "  uint64",
+        )
+    ),
+    ("    33554432       1048576     float                  221.4  151.55  284.16  1e-05", "nccl.tests_row", {"size": 33554432}),
+    ("# Avg bus bandwidth    : 0.0312 ", "nccl.tests_done", {"busbw": "0.0312"}),
+    (
+        "socketPollConnect: connect to 10.0.0.2<4000> returned No route to host, retrying (33/34) after sleep for 3300 msec",
+        "nccl.connect_retry",
+        {"attempt": 33, "late": True, "errno_name": "EHOSTUNREACH"},
+    ),
     ("NCCL version 2.28.9+cuda13.0", "nccl.version", {"version": "2.28.9", "cuda": "13.0"}),
     (
         "unhandled system error, NCCL version 2.19.3",
@@ -391,6 +415,29 @@ WARN_ROWS: list[Row] = [
         ),
         "nccl.connect_failed",
         {"errno_name": "ETIMEDOUT", "exhausted": True, "attempts": "35"},
+    ),
+    # 2.0 to 2.3
+    (
+        "Call to connect failed : Connection timed out",
+        "nccl.connect_failed",
+        {"errno_name": "ETIMEDOUT", "address": None},
+    ),
+    ("Socket creation failed : Address family not supported by protocol", "nccl.no_interface", {"suggests": "network-interface"}),
+    ("Call to ibv_modify_qp failed with error No such device", "nccl.ib_modify_qp", {"errno_name": "ENODEV", "suggests": "ib-config"}),
+    (
+        "Call to ibv_reg_dmabuf_mr failed with error Operation not supported",
+        "nccl.ib_reg_mr",
+        {"errno_name": "EOPNOTSUPP", "suggests": "gdr-peermem"},
+    ),
+    (
+        "Call to ibv_reg_mr failed with error Operation not supported",
+        "nccl.ib_reg_mr",
+        {"errno_name": "EOPNOTSUPP", "suggests": None},
+    ),
+    (
+        "Cuda failure 'API call is not supported in the installed CUDA driver'",
+        "nccl.cuda_failure",
+        {"code": 36, "nature": "cause", "cause": "driver-mismatch"},
     ),
     ("socketStartConnect: exceeded retries (20000)", "nccl.connect_failed", {"attempts": "20000"}),
     (

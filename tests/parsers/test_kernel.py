@@ -875,6 +875,11 @@ ROWS = [
     row(
         "Failed to initialize NVML: Driver/library version mismatch", "tool.nvml_mismatch", "driver-mismatch"
     ),
+    row(
+        "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown.",
+        "tool.nvml_mismatch",
+        "driver-mismatch",
+    ),
     row("NVML library version: 535.183", "tool.nvml_version", "info", version="535.183"),
     row("Failed to initialize NVML: Unknown Error", "tool.nvml_failed", "?gpu-not-visible"),
     row(

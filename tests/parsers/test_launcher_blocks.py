@@ -153,6 +153,20 @@ def test_cut_table_gives_the_rows_it_still_holds(end: int) -> None:
         assert cut.fields == row.fields
 
 
+def test_rows_below_a_head_that_was_cut_off_keep_their_rank() -> None:
+    """An excerpt of a table's end names the rank, its exit code and its signal."""
+    text = """\
+  host      : node-01
+  rank      : 5 (local_rank: 1)
+  exitcode  : -11 (pid: 3304209)
+  error_file: <N/A>
+  traceback : Signal 11 (SIGSEGV) received by PID 3304209
+============================================================
+"""
+    (row,) = rows_of(text)
+    assert (row.fields["rank"], row.fields["exit_code"], row.fields["signal"]) == (5, -11, 11)
+
+
 def test_table_that_lost_its_indentation() -> None:
     """Collectors strip leading blanks; the rows and the exception are still found."""
     flat = "\n".join(line.strip() for line in TABLE.split("\n"))
