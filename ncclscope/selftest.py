@@ -112,9 +112,9 @@ def compare(rule: Rule, given: ReadCase, report: Report) -> list[str]:
     problems += [f"must fold {other}; folds {sorted(folded)}" for other in expect.folds if other not in folded]
     if expect.folded_under is not None and not _is_under(rule.id, expect.folded_under, report.findings):
         problems.append(f"must be folded under {expect.folded_under}")
-    commands = [c.command for c in finding.next_checks]
-    if expect.next_contains is not None and not any(expect.next_contains in c for c in commands):
-        problems.append(f"no next check holds {expect.next_contains!r}; there are {commands}")
+    checks = [f"{c.do}: {c.command}" for c in finding.next_checks]
+    if expect.next_contains is not None and not any(expect.next_contains in c for c in checks):
+        problems.append(f"no next check holds {expect.next_contains!r}; there are {checks}")
     if expect.why_contains is not None and not any(expect.why_contains in w for w in finding.why):
         problems.append(f"no reason holds {expect.why_contains!r}; there are {finding.why}")
     if expect.unknowns_contain is not None and not any(expect.unknowns_contain in u for u in report.unknowns):
