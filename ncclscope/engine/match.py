@@ -51,6 +51,8 @@ def select(signal: Signal, index: Index) -> list[Observation]:
         some = [o for value in indexed[1] for o in index.having(indexed[0], value) if _is_kind(o.kind, signal.kinds)]
     else:
         some = [o for kind in signal.kinds for o in index.of(kind)]
+    if not some:
+        return []
     found = [
         o
         for o in some

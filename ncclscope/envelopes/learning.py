@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -19,10 +20,14 @@ from ncclscope.envelopes.text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["SAMPLE_WIDTH", "Peeled", "chain", "learn", "open_text", "splits"]
+    from ncclscope.envelopes.layer import Layer
+
+__all__ = ["SAMPLE_WIDTH", "Peeled", "any_splits", "chain", "learn", "learn_briefly", "open_text", "splits"]
 
 # A text with what was taken off it: (text, where its body begins, its draft).
 Peeled = tuple[str, int, Draft]
+# What counts in the stream, and lines of the sample, each with how many it stands for.
+Learned = tuple[Known, "list[tuple[Peeled, int]]"]
 
 _FEW = 10  # up to so many lines, all must carry a prefix
 _SHARE = 0.6
@@ -31,12 +36,20 @@ _RUN = 50
 _RUN_SHARE = 0.9
 _MOST_DEPTH = 4
 SAMPLE_WIDTH = 20_000
+# Of a sample with so many lines, about so many are enough to see that nothing ambiguous is in it.
+_LONG = 96
+_PICKED = 16
+_BEGIN = 10
+_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+# What stands before NCCL's host in most logs: nothing, a rank, a time.
+_HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d{1,10} "
 _CRI_PARTIAL = rb"[\dZ] (?:stdout|stderr) P(?::\S{0,64})? "
 _RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
-_INNER_NAMES = frozenset(layer.name for layer in INNER) - _RANK_NAMES
+_LOGGERS = frozenset(layer.name for layer in INNER)
+_INNER_NAMES = _LOGGERS - _RANK_NAMES
 
 
-def learn(peel_all: Callable[[Known], list[Peeled]]) -> tuple[Known, list[Peeled]]:
+def learn(peel_all: Callable[[Known], list[Peeled]]) -> Learned:
     """What the sample shows; `peel_all` takes the layers that count by then off every line of it."""
     known = Known()
     peeled = peel_all(known)
@@ -47,7 +60,7 @@ def learn(peel_all: Callable[[Known], list[Peeled]]) -> tuple[Known, list[Peeled
         known = more
         peeled = peel_all(known)
     hosts = frozenset(d.host for _, _, d in peeled if d.logger == "nccl" and d.host)
-    return replace(known, hosts=hosts, zone=_zone(peeled)), peeled
+    return replace(known, hosts=hosts, zone=_zone(peeled)), [(p, 1) for p in peeled]
 
 
 def _one_more(peeled: Sequence[Peeled], known: Known) -> Known | None:
@@ -59,11 +72,7 @@ def _one_more(peeled: Sequence[Peeled], known: Known) -> Known | None:
         words: Counter[str] = Counter()
         carried: list[str | None] = []
         for text, pos, draft in rest:
-            word = None
-            if not draft.logger and layer.may_start(text[pos : pos + 2]) and (m := layer.match(text, pos)):
-                word = shape(layer.word(m) or "") or None if layer.word else "yes"
-                if layer.name == "CloudWatch" and draft.collected is None:
-                    word = None
+            word = _carried(layer, text, pos, draft)
             carried.append(word)
             if word:
                 words[word] += 1
@@ -75,6 +84,53 @@ def _one_more(peeled: Sequence[Peeled], known: Known) -> Known | None:
                 known, layers=known.layers | {layer.name}, words={**known.words, layer.name: forms}
             )
     return None
+
+
+def _carried(layer: Layer, text: str, pos: int, draft: Draft) -> str | None:
+    """The form of the word in an ambiguous layer at `pos`, or "yes" for one without words; None without the layer."""
+    if draft.logger or not layer.may_start(text[pos : pos + 2]):
+        return None
+    m = layer.match(text, pos)
+    if m is None or (layer.name == "CloudWatch" and draft.collected is None):
+        return None
+    return shape(layer.word(m) or "") or None if layer.word else "yes"
+
+
+def learn_briefly(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> Learned | None:
+    """What `learn` would find, from a few lines of a long sample in which nothing ambiguous shows; else None.
+
+    A prefix that is real is carried by most of the lines, or of 50 in a row, so lines picked evenly show it.
+    """
+    if len(sample) < _LONG:
+        return None
+    picked = [p for raw in sample[:: len(sample) // _PICKED] for p in peel(raw)]
+    # One line stands for all that begin alike, so that a logger of a few lines is seen too.
+    begins = [raw[:_BEGIN].translate(_ALIKE) for raw in sample]
+    alike = {begin: peel(sample[begins.index(begin)]) for begin in dict.fromkeys(begins)}
+    for text, pos, draft in itertools.chain(picked, *alike.values()):
+        if draft.collected is not None or not _LOGGERS.issuperset(draft.layers):
+            return None
+        if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in AMBIGUOUS):
+            return None
+    stands_for = Counter(begins)
+    return Known(hosts=_hosts(sample, peel)), [(p, stands_for[begin]) for begin in alike for p in alike[begin]]
+
+
+def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> frozenset[str]:
+    """The hosts in NCCL's prefix, each line looked at closely only where it can show a new one."""
+    host_at = re.compile(_HOST_AT).match
+    seen: set[bytes] = set()
+    hosts: set[str] = set()
+    for raw in sample:
+        if raw[: raw.find(b":")] in seen or b" NCCL " not in raw:
+            continue
+        m = host_at(raw)
+        if m is not None:
+            if m[1] in seen:
+                continue
+            seen.add(m[1])
+        hosts |= {d.host for _, _, d in peel(raw) if d.logger == "nccl" and d.host}
+    return frozenset(hosts)
 
 
 def _many(carried: Sequence[bool]) -> bool:
@@ -103,6 +159,14 @@ def _zone(peeled: Sequence[Peeled]) -> int | None:
     if not zones:
         return None
     return min(zones, key=lambda z: (-zones[z], abs(z)))
+
+
+def any_splits(sample: Sequence[bytes], whole: bytes) -> bool:
+    """Whether a line of the sample, which joined is `whole`, shows an envelope that splits or escapes text."""
+    marked = b"]<std" in whole or b"[default" in whole or b" stdout P" in whole or b" stderr P" in whole
+    if not marked and b"{" in whole:
+        marked = any(raw[:64].lstrip().startswith((b"{", b"[{")) for raw in sample)
+    return marked and any(splits(raw) for raw in sample)
 
 
 def splits(raw: bytes) -> bool:
@@ -137,15 +201,16 @@ def open_text(peeler: Peeler, text: str, draft: Draft, depth: int) -> list[Peele
     return [(text, pos, draft)]
 
 
-def chain(peeled: Sequence[Peeled]) -> str:
+def chain(peeled: Sequence[tuple[Peeled, int]]) -> str:
+    """The layers of a sample from the outside in, for people."""
     counts: Counter[str] = Counter()
     places: Counter[str] = Counter()
     lines = 0
-    for text, _, draft in peeled:
-        lines += bool(text)
+    for (text, _, draft), stands_for in peeled:
+        lines += stands_for if text else 0
         for place, name in enumerate(dict.fromkeys(draft.layers)):
-            counts[name] += 1
-            places[name] += place
+            counts[name] += stands_for
+            places[name] += place * stands_for
     wrappers = [n for n in counts if n not in _INNER_NAMES and (n in _RANK_NAMES or 2 * counts[n] >= lines)]
     outer = sorted(wrappers, key=lambda n: (n in _RANK_NAMES, places[n] / counts[n], n))
     loggers = sorted((n for n in counts if n in _INNER_NAMES), key=lambda n: (-counts[n], n))

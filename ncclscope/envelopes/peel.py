@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import Draft, Known, iso_stamp
@@ -23,18 +24,26 @@ def accepts(layer: Layer, word: str | None, known: Known) -> bool:
     return word is not None and shape(word) in known.words.get(layer.name, ())
 
 
+# What can begin with two given characters: for launchers and collectors, for loggers, for ambiguous layers.
+Tables = tuple[dict[str, tuple[Layer, ...]], dict[str, tuple[Layer, ...]], dict[str, tuple[Layer, ...]]]
+
+
+@lru_cache(maxsize=64)
+def _layers(learned: frozenset[str]) -> tuple[tuple[Layer, ...], Tables]:
+    """The layers to try, and room for what is found out about them; streams of one kind share both."""
+    outer = [la for la in OUTER if not la.learned or la.name in learned]
+    # Inner layers come before the ambiguous ones: those must not take what a logger printed.
+    order = (*(la for la in outer if not la.learned), *INNER, *(la for la in outer if la.learned))
+    return order, ({}, {}, {})
+
+
 class Peeler:
     """The layers that count in one stream."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
         self.joins = False
-        outer = [la for la in OUTER if not la.learned or la.name in known.layers]
-        # Inner layers come before the ambiguous ones: those must not take what a logger printed.
-        self._outer = (
-            [la for la in outer if not la.learned] + list(INNER) + [la for la in outer if la.learned]
-        )
-        self._tables: tuple[dict[str, tuple[Layer, ...]], ...] = ({}, {}, {})
+        self._outer, self._tables = _layers(known.layers)
 
     def _candidates(self, two: str, phase: int) -> tuple[Layer, ...]:
         table = self._tables[phase]
@@ -104,7 +113,7 @@ class Peeler:
             if m is None or m.end() == pos:
                 return False
             pos = m.end()
-        for name in Draft.__slots__:
+        for name in Draft.__struct_fields__:
             setattr(draft, name, getattr(trial, name))
         return True
 

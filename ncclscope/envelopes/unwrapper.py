@@ -10,7 +10,7 @@ from ncclscope.envelopes.draft import Draft, Known
 from ncclscope.envelopes.export import ExportRecords
 from ncclscope.envelopes.glue import may_be_glued, may_be_tagged, split_tags, starts
 from ncclscope.envelopes.layer import compiled
-from ncclscope.envelopes.learning import SAMPLE_WIDTH, Peeled, chain, learn, open_text, splits
+from ncclscope.envelopes.learning import SAMPLE_WIDTH, Peeled, any_splits, chain, learn, learn_briefly, open_text
 from ncclscope.envelopes.peel import Peeler
 from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, open_records
 from ncclscope.envelopes.recurring import RecurringPrefixes
@@ -54,7 +54,7 @@ class Unwrapper:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._sample: list[str] = []
+        self._sample: list[bytes] = []
         self._splits = False
         self._peeler = Peeler(Known())
         self._chain = "plain"
@@ -67,13 +67,14 @@ class Unwrapper:
 
         May be called again with later lines; all lines seen so far count, however they were handed over.
         """
-        for raw in sample:
-            if self._export is None and ExportRecords.begins(raw):
-                self._export, self._splits = ExportRecords(), True
-            self._splits = self._splits or splits(raw)
-            if len(self._sample) < _MOST_SAMPLE:
-                self._sample.append(clean(raw[:SAMPLE_WIDTH].decode("utf-8", "replace")))
-        known, peeled = learn(self._peel_sample)
+        whole = b"\n".join(sample)
+        if self._export is None and b"__" in whole and any(map(ExportRecords.begins, sample)):
+            self._export, self._splits = ExportRecords(), True
+        self._splits = self._splits or any_splits(sample, whole)
+        self._sample += [raw[:SAMPLE_WIDTH] for raw in sample[: _MOST_SAMPLE - len(self._sample)]]
+        bare = Peeler(Known())
+        brief = None if self._splits else learn_briefly(self._sample, lambda raw: _peel(bare, raw))
+        known, peeled = brief or learn(self._peel_sample)
         self._peeler = Peeler(known)
         self._peeler.joins = bool(self._held)
         self._prefixes.clear()
@@ -81,7 +82,7 @@ class Unwrapper:
 
     def _peel_sample(self, known: Known) -> list[Peeled]:
         peeler = Peeler(known)
-        return [p for text in self._sample for p in open_text(peeler, text.split("\r", 1)[0], Draft(), 0)]
+        return [peeled for raw in self._sample for peeled in _peel(peeler, raw)]
 
     @property
     def splits_text(self) -> bool:
@@ -232,6 +233,12 @@ class Unwrapper:
             self._peeler.joins = bool(self._held)
             text, draft, ref = "".join(held.parts), held.draft, held.ref
         self._take(text, draft, ref, out, depth + 1)
+
+
+def _peel(peeler: Peeler, raw: bytes) -> list[Peeled]:
+    """The texts of a line of the sample with the layers off that `peeler` knows."""
+    text = clean(raw.decode("utf-8", "replace"))
+    return open_text(peeler, text.split("\r", 1)[0], Draft(), 0)
 
 
 def _is_simple(body: str) -> bool:

@@ -103,9 +103,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("nccl.warn", "NCCL WARN", r"", nature="symptom", refine=_warn, adds=_WARN_FIELDS),
     # init.cc:1345 -> 1      misc/socket.cc:829 (socketProgress) -> 6      group.cc:70 -> 1 [Async thread]
     # misc/shmutils.cc:72 -> 2 (No space left on device)
-    Pattern("nccl.trail", ".cc:", _FILE + r"\.cc)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
+    Pattern("nccl.trail", ".cc:", _FILE + r"\.cc)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE, also=" -> "),
     # enqueue.cu:198 -> 1     up to 2.5
-    Pattern("nccl.trail", ".cu:", _FILE + r"\.cu)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE),
+    Pattern("nccl.trail", ".cu:", _FILE + r"\.cu)" + _ARROW + _ARROW_END, nature=_CONSEQUENCE, also=" -> "),
     # include/shm.h:48 -> 2
     Pattern(
         "nccl.trail",

@@ -43,7 +43,8 @@ class Pattern(msgspec.Struct, frozen=True):
     failed, not why), "consequence" (an echo of a failure elsewhere), "noise" (harmless, looks bad) or "info".
     cause: the cause class (knowledge/causes) that a line of nature "cause" names; both become fields of the event.
     refine: looks at the match and the line and returns more fields (it may override nature and cause), or None to say
-    that this is no such event. since/until: first and last version known to print it, for readers and the catalogue.
+    that this is no such event. also: a second literal that stands in every matching body; for a first one that stands in
+    many other lines, which then cost little. since/until: first and last version known to print it, for readers and the catalogue.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Pattern(msgspec.Struct, frozen=True):
     guarded: bool = False  # comes from a user's rule: runs under a time limit
     since: str = ""
     until: str = ""
+    also: str = ""
 
 
 class Collector(Protocol):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK", "Forward", "Notes", "Reader", "human", "read_file", "read_handle", "reason_of"]
 
-BLOCK = 1 << 20  # no stage hands on more than this at once
+# No stage hands on more than this at once. Larger buffers are mapped anew each time, which costs more than reading.
+BLOCK = 1 << 18
 
 Notes = list[str]
 
