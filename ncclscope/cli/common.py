@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import io
 import os
 import select
 import sys
@@ -76,15 +78,31 @@ def pick_stdin(paths: list[str]) -> tuple[list[str], BinaryIO | None]:
 def write_out(text: str, output: Path | None) -> None:
     """To standard output, or to `output` as a whole or not at all."""
     if output is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _print(text)
         return
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(output)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         die(f"cannot write {output}: {error.strerror or error}")
+
+
+def _print(text: str) -> None:
+    """To standard output in whatever encoding it has; a full disk is an error with a name, a closed pipe the caller's."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # Python would fail again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        die(f"cannot write to standard output: {error.strerror or error}")
 
 
 def gpu_option(text: str | None) -> str | None:

@@ -176,9 +176,16 @@ class _Search:
                 self._problems += trouble
             else:  # a FIFO, which must not be opened yet: that waits for its writer
                 self._found.append(Found(name, None, None, partial(read_file, name)))
-        problems = list(dict.fromkeys(self._problems))
+        problems = list(
+            dict.fromkeys(msgspec.structs.replace(item, path=printable(item.path)) for item in self._problems)
+        )
         problems.sort(key=lambda item: (natural(item.path), item.path, item.reason))
         return _ordered(self._found), problems
+
+
+def printable(name: str) -> str:
+    """A name as a report can hold it: bytes that are no UTF-8 (lone surrogates in Python) shown as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _ordered(found: list[Found]) -> list[Input]:
@@ -193,7 +200,7 @@ def _ordered(found: list[Found]) -> list[Input]:
 
     return [
         Input(
-            item.name,
+            printable(item.name),
             item.hints or hints_of(item.name),
             item.size,
             item.mtime,
