@@ -60,10 +60,6 @@ def diagnose(
     blame = signals.get(rule.blame)
     if blame is not None and not select(blame, index):
         return None
-    # Most rules have nothing to blame in most jobs, and that is told without looking at their other signals.
-    blame = signals.get(rule.blame)
-    if blame is not None and not select(blame, index):
-        return None
     bound = {name: select(signal, index) for name, signal in signals.items()}
     context = Context(bound, around.given, around.versions)
     outcome = evaluate(rule.when, context)
