@@ -23,7 +23,9 @@ class FleetFormat(str, Enum):
 def fleet(
     stores: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STORE... | merge STORE...", help="Stores that `ncclscope scan` filled.", show_default=False),
+        typer.Argument(
+            metavar="STORE... | merge STORE...", help="Stores that `ncclscope scan` filled.", show_default=False
+        ),
     ] = None,
     format: Annotated[
         FleetFormat, typer.Option("--format", help="html is one page with charts that needs nothing else.")
@@ -31,7 +33,9 @@ def fleet(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the report, or with merge the new store, to this file.")
     ] = None,
-    sql: Annotated[bool, typer.Option("--sql", help="Print the tables of a store, which are an interface, and stop.")] = False,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print the tables of a store, which are an interface, and stop.")
+    ] = False,
 ) -> None:
     """Say what kills jobs, which nodes and GPUs come back more often than chance gives, and what nothing explains.
 

@@ -41,12 +41,14 @@ def scan(
         Path, typer.Option("--store", help="The SQLite file to fill; made where there is none.", show_default=False)
     ],
     jsonl: Annotated[
-        Path | None, typer.Option("--jsonl", help="Also write each job's report here, one line of JSON a job; - is stdout.")
+        Path | None,
+        typer.Option("--jsonl", help="Also write each job's report here, one line of JSON a job; - is stdout."),
     ] = None,
     job_pattern: Annotated[
         str | None,
         typer.Option(
-            help="Regular expression searched in each path below PATH; its group `job` names the job, such as '(?P<job>run-[0-9]+)/'."
+            help="Regular expression searched in each path below PATH; its group `job` names the job,"
+            " such as '(?P<job>run-[0-9]+)/'."
         ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Look at no more than so many jobs.")] = None,
@@ -56,13 +58,21 @@ def scan(
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="Do the Ith of N parts (from 1), for a scheduler's array.")
     ] = None,
-    workers: Annotated[int | None, typer.Option("-j", "--workers", min=1, help="Processes; default: one a core.")] = None,
-    engine: Annotated[EngineName, typer.Option(help="Where to read: this machine, or a Ray cluster.")] = EngineName.local,
+    workers: Annotated[
+        int | None, typer.Option("-j", "--workers", min=1, help="Processes; default: one a core.")
+    ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="Where to read: this machine, or a Ray cluster.")
+    ] = EngineName.local,
     ray_address: Annotated[
         str | None, typer.Option(help="The Ray cluster: auto, HOST:PORT or ray://HOST:PORT.")
     ] = None,
-    gpu: Annotated[str | None, typer.Option(help="The GPUs' architecture where logs do not show it, such as sm_90.")] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Also read jobs again whose files did not change.")] = False,
+    gpu: Annotated[
+        str | None, typer.Option(help="The GPUs' architecture where logs do not show it, such as sm_90.")
+    ] = None,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Also read jobs again whose files did not change.")
+    ] = False,
     format: Annotated[Format, typer.Option("--format", help="How to print the summary.")] = Format.TEXT,
 ) -> None:
     """Triage every job under the paths and keep the answers in a store for `ncclscope fleet`.
@@ -88,16 +98,21 @@ def scan(
             return RayEngine(worker, ray_address)
         from ncclscope.scan.engines import LocalEngine
 
-        return LocalEngine(worker, workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else workers or os.cpu_count() or 1)
+        return LocalEngine(worker, workers or _cores())
 
     try:
-        summary = run(
-            paths, store, make, options, jsonl=jsonl, progress=Progress() if sys.stderr.isatty() else None
-        )
+        summary = run(paths, store, make, options, jsonl=jsonl, progress=Progress() if sys.stderr.isatty() else None)
     except (NcclscopeError, PackError) as error:
         die(str(error))
     _print(summary, store, format, to_stderr=str(jsonl) == "-")
     raise typer.Exit(1 if summary.unread or summary.problems else 0)
+
+
+def _cores() -> int:
+    """The cores that this process may use, which in a batch job are fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _print(summary: Summary, store: Path, format: Format, *, to_stderr: bool) -> None:

@@ -57,7 +57,7 @@ def stand_out(p_values: Sequence[float], rate: float) -> list[bool]:
 
 
 def trend(failed: Sequence[int], jobs: Sequence[int]) -> tuple[float, float] | None:
-    """(z, two-sided p) of a rising (z > 0) or falling share over equal steps (Cochran and Armitage); None without any."""
+    """(z, two-sided p) of a rising (z > 0) or falling share over equal steps (Cochran, Armitage); None without any."""
     total, bad = sum(jobs), sum(failed)
     if len(jobs) < 3 or bad in (0, total):
         return None

@@ -80,7 +80,9 @@ def observed_expected(label: str, rows: Sequence[tuple[str, int, float, bool]]) 
         width = room * seen / most
         at = _LABEL + room * expected / most
         parts.append(_text(_LABEL - 8, y + 15, name, anchor="end"))
-        parts.append(_rect(_LABEL, y + 4, width, _ROW - 8, "out" if out else "bar", f"{name}: {seen}, chance {expected:g}"))
+        parts.append(
+            _rect(_LABEL, y + 4, width, _ROW - 8, "out" if out else "bar", f"{name}: {seen}, chance {expected:g}")
+        )
         parts.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{y + _ROW - 2}" class="mark"/>')
         parts.append(_text(_LABEL + width + 6, y + 15, str(seen), css="dim"))
     return _svg(max(1, len(rows)) * _ROW, label, parts)

@@ -60,7 +60,7 @@ class Gpu(msgspec.Struct, frozen=True):
 
 
 class XidCount(msgspec.Struct, frozen=True):
-    """An Xid of one GPU in the kernel logs that were given; lines: how often it was printed, jobs: in how many jobs' logs."""
+    """An Xid of one GPU in the kernel logs that were given; lines: how often it was printed, jobs: in how many."""
 
     host: str | None
     gpu: str | None

@@ -41,9 +41,10 @@ def render_page(report: FleetReport, title: str) -> str:
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         '<meta name=viewport content="width=device-width,initial-scale=1">',
         f"<title>{_e(title)}</title><style>{_STYLE}</style></head><body><h1>{_e(title)}</h1>",
-        f"<p class=big>{report.jobs} jobs, <b>{report.failed}</b> failed, {report.unreadable} could not be read,"
-        f" {report.rank_hours:,.1f} rank-hours in failed jobs.</p>",
-        _section("Causes by count", bars("failed jobs by cause", [(c.name, c.jobs, str(c.jobs)) for c in report.causes[:20]])),
+        _first_line(report),
+        _section(
+            "Causes by count", bars("failed jobs by cause", [(c.name, c.jobs, str(c.jobs)) for c in report.causes[:20]])
+        ),
         _section(
             "Causes by lost time",
             bars(
@@ -95,6 +96,13 @@ def render_page(report: FleetReport, title: str) -> str:
     return "".join(parts)
 
 
+def _first_line(report: FleetReport) -> str:
+    return (
+        f"<p class=big>{report.jobs} jobs, <b>{report.failed}</b> failed, {report.unreadable} could not be read,"
+        f" {report.rank_hours:,.1f} rank-hours in failed jobs.</p>"
+    )
+
+
 def _nodes(report: FleetReport, any_named: bool) -> str:
     shown = report.nodes[:15]
     words = (
@@ -104,7 +112,16 @@ def _nodes(report: FleetReport, any_named: bool) -> str:
     )
     chart = observed_expected("failed jobs by node", [(n.host, n.failed, n.expected, n.stands_out) for n in shown])
     rows = [
-        [n.host, n.failed, n.jobs, f"{n.expected:.1f}", n.blamed, chances(n.p), _counts(n.causes), ", ".join(n.together[:4])]
+        [
+            n.host,
+            n.failed,
+            n.jobs,
+            f"{n.expected:.1f}",
+            n.blamed,
+            chances(n.p),
+            _counts(n.causes),
+            ", ".join(n.together[:4]),
+        ]
         for n in shown
     ]
     heads = ["node", "failed", "of jobs", "by chance", "blamed", "p", "causes", "always together with"]

@@ -29,7 +29,8 @@ def fleet_report(db: sqlite3.Connection) -> FleetReport:
         f"SELECT count(*), sum(verdict = 'unreadable'), sum(CASE WHEN {_FAILED} THEN wall_s * ranks END) FROM jobs"  # noqa: S608
     ).fetchone()
     lines = db.execute(
-        "SELECT name, coalesce(source, ''), coalesce(u.line, 0), u.count, text FROM unexplained u JOIN jobs ON jobs.id = u.job"
+        "SELECT name, coalesce(source, ''), coalesce(u.line, 0), u.count, text"
+        " FROM unexplained u JOIN jobs ON jobs.id = u.job"
     )
     clusters, notes = find_clusters(lines)
     days = _days(db)
@@ -60,7 +61,9 @@ def _causes(db: sqlite3.Connection) -> list[Cause]:
         f"SELECT {_CAUSE} AS cause, count(*), sum(wall_s * ranks), count(wall_s * ranks), max(verdict = 'cause_found'),"  # noqa: S608
         f" min(name) FROM jobs WHERE {_FAILED} GROUP BY cause ORDER BY 2 DESC, cause"
     )
-    return [Cause(name, jobs, _hours(lost), timed, bool(sure), example) for name, jobs, lost, timed, sure, example in rows]
+    return [
+        Cause(name, jobs, _hours(lost), timed, bool(sure), example) for name, jobs, lost, timed, sure, example in rows
+    ]
 
 
 def _days(db: sqlite3.Connection) -> list[Day]:

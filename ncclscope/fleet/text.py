@@ -14,10 +14,9 @@ _FEW = 12
 
 def render(report: FleetReport) -> str:
     """Plain text, a heading and a table a question."""
-    out = [
-        f"{report.jobs} jobs: {report.failed} failed ({_percent(report.failed, report.jobs)}),"
-        f" {report.unreadable} could not be read; {report.rank_hours:.1f} rank-hours in failed jobs"
-    ]
+    share = _percent(report.failed, report.jobs)
+    first = f"{report.jobs} jobs: {report.failed} failed ({share}), {report.unreadable} could not be read"
+    out = [f"{first}; {report.rank_hours:.1f} rank-hours in failed jobs"]
     out += _table(
         "Causes",
         ["jobs", "rank-hours", "cause", "example"],
@@ -28,7 +27,15 @@ def render(report: FleetReport) -> str:
         "Nodes that come back more often than chance gives",
         ["failed", "of jobs", "expected", "blamed", "p", "node", "causes"],
         [
-            [n.failed, n.jobs, f"{n.expected:.1f}", n.blamed, chances(n.p), n.host + _with(n.together), _counts(n.causes)]
+            [
+                n.failed,
+                n.jobs,
+                f"{n.expected:.1f}",
+                n.blamed,
+                chances(n.p),
+                n.host + _with(n.together),
+                _counts(n.causes),
+            ]
             for n in named[:_FEW]
         ],
         "none: no node failed more often than chance would give for its number of jobs",

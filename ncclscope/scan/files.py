@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -86,7 +87,7 @@ def _reason(error: Exception) -> str:
     return str(strerror or error or type(error).__name__)
 
 
-def filesystem_of(url: str) -> tuple[object, str]:
+def filesystem_of(url: str) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it. Raises ScanError naming the extra that is missing."""
     scheme = url.partition("://")[0].lower()
     extra = _EXTRAS.get(scheme)
@@ -145,7 +146,7 @@ def _list_local(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
 def _list_remote(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
     system, top = filesystem_of(root.given if root.single is None else root.full(root.single))
     try:
-        found = system.find(top, detail=True)  # type: ignore[attr-defined]
+        found = system.find(top, detail=True)
     except (OSError, ValueError) as error:
         raise ScanError(f"cannot list {root.given}: {_reason(error)}") from None
     if root.single is not None:

@@ -34,7 +34,9 @@ _OF_POD = re.compile(
 )
 _LOG = re.compile(r"\.(?:log|txt|out|err|json)$", re.IGNORECASE)
 # slurm-1234.out, slurm-1234_5.out, slurm-1234-dgx-17.out, pretrain-1234.err, pretrain_1234.log, 1234.out
-_NUMBERED = re.compile(r"^(?P<job>(?:[A-Za-z][\w.]*(?:-[A-Za-z][\w.]*)*[-_.])?\d{3,}(?:_\d{1,5}(?!\d*_log))?)(?=$|[-_.])")
+_NUMBERED = re.compile(
+    r"^(?P<job>(?:[A-Za-z][\w.]*(?:-[A-Za-z][\w.]*)*[-_.])?\d{3,}(?:_\d{1,5}(?!\d*_log))?)(?=$|[-_.])"
+)
 # SGE and PBS: pretrain.o1234, pretrain.e1234
 _GRID = re.compile(r"^(?P<name>.+)\.[oe](?P<id>\d{3,})(?:\.\d+)?$")
 # Files beside jobs that are about them and no logs.

@@ -39,8 +39,8 @@ class InputRow(msgspec.Struct):
 
 
 class JobResult(msgspec.Struct):
-    """One job's answer. `job` holds the columns of the table jobs by name, `rows` those of the other tables, without the
-    job's id, which is the first column of each."""
+    """One job's answer. `job` holds the columns of the table jobs by name, `rows` those of the other tables without
+    the job's id, which is the first column of each."""
 
     id: int
     name: str
@@ -58,9 +58,7 @@ def failed_result(job: Job, reason: str) -> JobResult:
     return JobResult(job.id, job.name, row, msgspec.json.encode(report), {"inputs": inputs}, job.size)
 
 
-def make_result(
-    job: Job, report: Report, facts: Facts, store: EventStore, inputs: dict[str, InputRow]
-) -> JobResult:
+def make_result(job: Job, report: Report, facts: Facts, store: EventStore, inputs: dict[str, InputRow]) -> JobResult:
     """The rows of a job. inputs: by the name that the report gives them."""
     first, last, wall = _span(facts)
     top = report.findings[0] if report.findings else None
@@ -104,9 +102,8 @@ def make_result(
             if number < _MOST_EVIDENCE:
                 rows["evidence"].append((place, number, *_evidence(proof, path_of)))
     for event, count in _unexplained(store, facts, used, report.verdict):
-        rows["unexplained"].append(
-            (event.kind, path_of.get(event.ref.path, event.ref.path), event.ref.line, count, event.text.strip()[:_MOST_TEXT])
-        )  # fmt: skip
+        source = path_of.get(event.ref.path, event.ref.path)
+        rows["unexplained"].append((event.kind, source, event.ref.line, count, event.text.strip()[:_MOST_TEXT]))
     return JobResult(job.id, job.name, row, msgspec.json.encode(report), rows, job.size)
 
 
@@ -181,9 +178,7 @@ def _day(last: Stamp | None, mtime: float | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def _unexplained(
-    store: EventStore, facts: Facts, used: set[tuple[str, int]], verdict: str
-) -> list[tuple[Event, int]]:
+def _unexplained(store: EventStore, facts: Facts, used: set[tuple[str, int]], verdict: str) -> list[tuple[Event, int]]:
     """Lines that tell of trouble and that no finding rests on."""
     found: list[tuple[Event, int]] = []
     groups = [(g, any((e.ref.path, e.ref.line) in used for e in (*g.first, *g.last))) for g in store.groups()]
@@ -238,9 +233,8 @@ class _Gpus:
         host = who.hosts[0] if len(who.hosts) == 1 else None
         gpu = who.gpus[0] if len(who.gpus) == 1 else None
         pid = who.pids[0] if len(who.pids) == 1 and len(who.ranks) <= 1 else None
-        rows: list[Row] = []
-        for rank in who.ranks:
-            rows.append(self._row(rank, self._host.get(rank, host), self._gpu.get(rank, gpu if len(who.ranks) == 1 else None), pid))
+        own = gpu if len(who.ranks) == 1 else None
+        rows = [self._row(r, self._host.get(r, host), self._gpu.get(r, own), pid) for r in who.ranks]
         rows += [self._row(None, host, g, None) for g in who.gpus if g not in {row[2] for row in rows}]
         rows += [self._row(None, h, None, None) for h in who.hosts if h not in {row[1] for row in rows}]
         if not rows and pid is not None:

@@ -172,4 +172,3 @@ def _count(summary: Summary, result: JobResult) -> None:
     verdict = result.job.get("verdict")
     summary.failing += verdict in ("cause_found", "symptom_only")
     summary.unread += verdict == "unreadable" or result.job.get("problem") is not None
-

@@ -12,12 +12,13 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 
 -- One row a job. id: a hash of root and name, the same in every store. name: unique under its root. root: absolute path
 -- or URL that was scanned. fingerprint: changes with the job's files. category, rule, confidence, title, phase: of the
--- first finding. ranks, hosts: how many. first_time, last_time: as printed, without kernel logs; day: of last_time, else
--- of the newest file. wall_s: seconds between the two. bytes, lines, events: what was read, after decompression.
+-- first finding. ranks, hosts: how many. first_time, last_time: as printed, without kernel logs; day: of last_time,
+-- else of the newest file. wall_s: seconds between the two. bytes, lines, events: what was read, after decompression.
 -- problem: what could not be read. report: the JSON of the report, compressed with zlib.
 CREATE TABLE IF NOT EXISTS jobs (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, root TEXT NOT NULL, fingerprint TEXT NOT NULL, tool_version TEXT NOT NULL,
-  verdict TEXT NOT NULL, category TEXT, rule TEXT, confidence TEXT, title TEXT, phase TEXT, ranks INTEGER, hosts INTEGER,
+  verdict TEXT NOT NULL, category TEXT, rule TEXT, confidence TEXT, title TEXT, phase TEXT,
+  ranks INTEGER, hosts INTEGER,
   first_time TEXT, last_time TEXT, day TEXT, wall_s REAL, stored_bytes INTEGER, bytes INTEGER, lines INTEGER,
   events INTEGER, problem TEXT, report BLOB NOT NULL, UNIQUE (root, name));
 
@@ -28,12 +29,13 @@ CREATE TABLE IF NOT EXISTS findings (
 
 -- Whom a finding blames. rank: global; gpu: four-part PCI address; uuid, serial: where the kernel log printed them.
 CREATE TABLE IF NOT EXISTS culprits (
-  job INTEGER NOT NULL, finding INTEGER NOT NULL, rank INTEGER, host TEXT, gpu TEXT, uuid TEXT, serial TEXT, pid INTEGER);
+  job INTEGER NOT NULL, finding INTEGER NOT NULL, rank INTEGER, host TEXT, gpu TEXT, uuid TEXT, serial TEXT,
+  pid INTEGER);
 
 -- The lines that prove a finding (kind line), and what was expected and not there (kind absence).
 CREATE TABLE IF NOT EXISTS evidence (
-  job INTEGER NOT NULL, finding INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, source TEXT, line INTEGER,
-  count INTEGER NOT NULL, time TEXT, text TEXT NOT NULL, PRIMARY KEY (job, finding, number)) WITHOUT ROWID;
+  job INTEGER NOT NULL, finding INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, source TEXT,
+  line INTEGER, count INTEGER NOT NULL, time TEXT, text TEXT NOT NULL, PRIMARY KEY (job, finding, number)) WITHOUT ROWID;
 
 -- The files. size, mtime (seconds since 1970) and hash (XXH3, 128 bits) are of the bytes as stored, bytes after
 -- decompression. Members of an archive have the archive's path in front.

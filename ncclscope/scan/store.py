@@ -125,7 +125,7 @@ def _plain(value: object) -> object:
 
 
 def merge(into: JobStore, sources: Iterable[Path]) -> int:
-    """Copies the jobs of other stores; of a job that several hold the last named counts. Returns how many were copied."""
+    """Copies the jobs of other stores, of one that several hold the last; returns how many rows of jobs were copied."""
     copied = 0
     for source in sources:
         JobStore(source).close()

@@ -121,7 +121,7 @@ def _fetched(file: File, url: str, spool: str) -> tuple[list[Input], list[Source
     system, path = filesystem_of(url)
     local = str(Path(spool) / os.path.basename(file.path))  # noqa: PTH119 - a URL's path
     try:
-        system.get_file(path, local)  # type: ignore[attr-defined]
+        system.get_file(path, local)
     except OSError as error:
         return [], [SourceProblem(url, error.strerror or str(error))]
     inputs, problems = discover([local])
@@ -134,7 +134,7 @@ def _fetched(file: File, url: str, spool: str) -> tuple[list[Input], list[Source
 def _read_remote(url: str, notes: list[str]) -> Iterator[bytes]:
     try:
         system, path = filesystem_of(url)
-        with system.open(path, "rb", block_size=8 * _REMOTE_BLOCK, cache_type="readahead") as handle:  # type: ignore[attr-defined]
+        with system.open(path, "rb", block_size=8 * _REMOTE_BLOCK, cache_type="readahead") as handle:
             while data := handle.read(_REMOTE_BLOCK):
                 yield data
     except OSError as error:
