@@ -139,6 +139,12 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="gpu-thermal-power",
     ),
+    # SW Power Cap                      : Active    (in the same section; the set limit of power at work, no fault)
+    Pattern(
+        "tool.smi_power_cap",
+        "SW Power Cap",
+        r"SW Power Cap *: (?P<state>Active|Not Active)\b",
+    ),
     # Remapping Failure Occurred        : Yes
     Pattern(
         "tool.smi_remap_failed",

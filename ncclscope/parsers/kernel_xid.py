@@ -51,6 +51,9 @@ def _xid(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:  # noqa: A
         decode(body, fields)
     if previous:
         fields["nature"] = "consequence"
+        first = explain_xid(int(previous[1]))
+        if first is not None and (cause := first.cause or first.suggests):
+            fields["suggests"] = cause
     # One of the two at most: the line names a cause, or it points to one.
     fields.pop("suggests" if fields.get("nature") == "cause" else "cause", None)
     return fields

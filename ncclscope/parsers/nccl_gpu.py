@@ -17,9 +17,9 @@ __all__ = ["PATTERNS"]
 
 
 def _nvls(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
-    # Error 2 may be memory; any other refusal to bind comes from the fabric.
+    # Error 2, or one that was cut off, may be memory; any other refusal to bind comes from the fabric.
     return (
-        {"suggests": "nvlink-fabric"} if m["code"] == "2" else {"nature": "cause", "cause": "nvlink-fabric"}
+        {"suggests": "nvlink-fabric"} if m["code"] in ("2", None) else {"nature": "cause", "cause": "nvlink-fabric"}
     )
 
 
@@ -53,8 +53,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "nccl.nvls_failed",
         "Failed to bind NVLink SHARP",
-        r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size (?P<bytes>\d+) : "
-        r"CUDA error (?P<code>\d+) '(?P<error>[^']*)",
+        r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size (?P<bytes>\d+) ?:"
+        r"(?: CUDA error (?P<code>\d+) '(?P<error>[^']*))?",
         nature="symptom",
         refine=unless_probe(_nvls),
         adds=("suggests",),

@@ -182,6 +182,8 @@ PATTERNS: tuple[Pattern, ...] = (
     _usage("Tensors must be CUDA and dense", r"Tensors must be CUDA and dense"),
     # RuntimeError: Only CUDA dense tensor is supported for NCCL collective operations   (1.0 to 1.4)
     _usage("Only CUDA dense tensor is supported", r"Only CUDA dense tensor is supported for NCCL"),
+    # RuntimeError: Distributed package doesn't have NCCL built in   (a build without NCCL: CPU wheels, Windows; all)
+    _usage("package doesn't have NCCL", r"Distributed package doesn't have NCCL built in"),
     # ValueError: Default process group has not been initialized, please make sure to call
     # init_process_group.   (all)
     _usage(
@@ -347,8 +349,8 @@ PATTERNS: tuple[Pattern, ...] = (
     # error   (2.0 on)
     Pattern(
         "torch.gloo_connect_failed",
-        "loo connectFullMesh failed with",
-        r"[Gg]loo connectFullMesh failed with (?P<error>.{1,200})",
+        "loo connectFullMesh failed",
+        r"[Gg]loo connectFullMesh failed (?:with )?(?P<error>.{1,200})",
         nature="symptom",
         fields={"suggests": "network-interface"},
     ),
@@ -376,6 +378,6 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.gloo_loopback",
         "Unable to resolve hostname to a (local) address",
-        r"Unable to resolve hostname to a \(local\) address\. Using the loopback address",
+        r"Unable to resolve hostname to a \(local\) address\. Using the loopback",
     ),
 )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.pattern import Pattern
-from ncclscope.parsers.torch_cuda_errors import CudaError, by_code, by_name, by_text, verdict
+from ncclscope.parsers.torch_cuda_errors import CUDAS_OWN, READ_ELSEWHERE, CudaError, by_code, by_name, by_text, verdict
 from ncclscope.parsers.torch_tags import ADDED, refine_with, tag_of
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping
 
     from ncclscope.model import Line, Value
 
 __all__ = ["PATTERNS"]
 
-# Characters of a CUDA text from which on no other library uses the same words.
-_TELLING = 18
+_SHARED_MEMORY = lazy(r" in cu(?:Mem(?:Import|Export)|Multicast)")
 
 _ERROR_FIELDS = (*ADDED, "code", "name", "text", "api", "cause", "suggests")
 
@@ -38,7 +38,11 @@ def _by_text(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     # The NCCL watchdog reports under its own name; NCCL's `Cuda failure` lines are NCCL's.
     error = by_text(line.text[m.end() : m.end() + 200])
     api = "driver" if "driver" in m[0].lower() or "Triton" in m[0] else "runtime"
-    return _event(error, m, line, api)
+    fields = _event(error, m, line, api)
+    # Handles of memory that leaves the process go through the fabric's own daemon.
+    if fields is not None and _SHARED_MEMORY.search(m[0]):
+        return {**fields, "nature": "symptom", "suggests": "nvlink-fabric"}
+    return fields
 
 
 def _by_number(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
@@ -49,11 +53,12 @@ def _by_name(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     return _event(by_name(m["name"]), m, line, "driver" if m["name"].startswith("CUDA_") else "runtime")
 
 
-def _what(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
-    """The CUDA text at the end of a C++ exception; short texts are words of other libraries as well."""
-    parts = line.text[m.end() :].split(": ")
-    error = next((e for part in parts[1:] if (e := by_text(part.strip())) and len(e.text) >= _TELLING), None)
-    return None if "CUDA error" in line.text else _event(error, m, line, "runtime")
+def _anywhere(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
+    """None where another pattern or NCCL's reads the same line."""
+    if line.env.logger == "nccl" or READ_ELSEWHERE.search(line.text):
+        return None
+    fields = _event(by_text(m["text"]), m, line, "runtime")
+    return {name: value for name, value in fields.items() if name != "quoted"} if fields is not None else None
 
 
 def _init_warning(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
@@ -94,10 +99,11 @@ PATTERNS: tuple[Pattern, ...] = (
     # torch.AcceleratorError: CUDA error: an illegal memory access was encountered   (class RuntimeError up
     # to 2.7)
     # RuntimeError: CUDA error (/tmp/x.cu:12): invalid argument
+    # CUDA error in cuMemImportFromShareableHandle: invalid resource handle
     Pattern(
         "cuda.error",
         "CUDA error",
-        r"\bCUDA error(?: \([^)]{1,200}\))?: ",
+        r"\bCUDA error(?: \([^)]{1,200}\)| in \w{1,80})?: ",
         nature="symptom",
         refine=_by_text,
         adds=_ERROR_FIELDS,
@@ -191,14 +197,19 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_init_warning,
         adds=_ERROR_FIELDS,
     ),
-    #   what():  Error (gpu_burn-drv.cpp:298): system not yet initialized   (C++ programs; thrust and cub alike)
-    Pattern(
-        "cuda.error",
-        "what():  ",
-        r"\bwhat\(\):  ",
-        nature="symptom",
-        refine=_what,
-        adds=_ERROR_FIELDS,
+    #   what():  Error (gpu_burn-drv.cpp:298): system not yet initialized
+    # [TensorRT-LLM][ERROR] Encountered an error: peer access is not supported between these two devices in ...
+    # Any program may print what cudaGetErrorString returned; these texts are CUDA's alone.
+    *(
+        Pattern(
+            "cuda.error",
+            text,
+            rf"(?<![\w'])(?P<text>{re.escape(text)})",
+            nature="symptom",
+            refine=_anywhere,
+            adds=_ERROR_FIELDS,
+        )
+        for text in CUDAS_OWN
     ),
     # Search for `cudaErrorIllegalAddress' in https://docs.nvidia.com/cuda/... for more information.   (2.9
     # and later)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ncclscope.lazy import lazy
+
 if TYPE_CHECKING:
     from ncclscope.model import Value
 
-__all__ = ["CudaError", "by_code", "by_name", "by_text", "verdict"]
+__all__ = ["CUDAS_OWN", "READ_ELSEWHERE", "CudaError", "by_code", "by_name", "by_text", "verdict"]
 
 
 class CudaError(msgspec.Struct, frozen=True):
@@ -262,6 +264,29 @@ _SUGGESTS = {
 }
 _ECHOES = frozenset({4, 709, 806, 901})  # something else ended or failed before
 _HARMLESS = frozenset({704})
+
+
+# CUDA texts that no other library uses, and that stand whole in a line.
+CUDAS_OWN = (
+    "CUDA driver version is insufficient for CUDA runtime version",
+    "API call is not supported in the installed CUDA driver",
+    "no CUDA-capable device is detected",
+    "no kernel image is available for execution on the device",
+    "uncorrectable ECC error encountered",
+    "uncorrectable NVLink error detected during the execution",
+    "peer access is not supported between these two devices",
+    "the provided PTX was compiled with an unsupported toolchain",
+    "an illegal memory access was encountered",
+    "device-side assert triggered",
+    "unspecified launch failure",
+    "system not yet initialized",
+    "system has unsupported display driver / cuda driver combination",
+    "forward compatibility was attempted on non supported HW",
+)
+READ_ELSEWHERE = lazy(
+    r"NCCL |CUDA error|CUDA driver error|(?i:cuda failure)|cuda runtime error|cudaError[A-Z]|CUDA_ERROR_|HIP error|"
+    r"Unexpected error from cudaGetDeviceCount|Triton Error|CUDA IPC handle"
+)
 
 
 def by_code(code: int) -> CudaError | None:

@@ -140,6 +140,7 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
             r"No backend type associated with device type",
             r"Tensors must be CUDA and dense",
             r"Only CUDA dense tensor is supported for NCCL",
+            r"Distributed package doesn't have NCCL built in",
             r"Default process group has not been initialized",
             r"environment variable \w+ expected, but not set",
             r"tensor (?:size )?must (?:be (?:the same|equal)|have the same)",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS"]
 
-_UNIQUE_ID = "retrieving ncclUniqueId"
+_UNIQUE_ID = "ving ncclUniqueId"  # retrieving; retreiving up to 1.13
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 
@@ -41,6 +41,14 @@ def _client_timeout(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     fields["timeout_ms"] = int(m["timeout"]) * _MS[m["unit"] or "s"]
     # socket.cpp and TCPStore.cpp log each try; only the exception says that the process gave up.
     fields["final"] = bool(re.search(r"Error: The client socket has timed out", line.text))
+    return fields
+
+
+def _barrier(m: re.Match[str], _: Line) -> Mapping[str, Value]:
+    """A store that counted more processes than the group has is shared by two launches."""
+    fields: dict[str, Value] = {"have": int(m["have"])}
+    if int(m["have"]) > int(m["world_size"]):
+        fields.update(nature="cause", cause="rendezvous", over=True)
     return fields
 
 
@@ -75,7 +83,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "torch.unique_id_wait",
         _UNIQUE_ID,
-        r"\[(?P<pg_rank>\d+)\] is setting up NCCL communicators? and retrieving ncclUniqueIds? from "
+        r"\[(?P<pg_rank>\d+)\] is setting up NCCL communicators? and retr(?:ie|ei)ving ncclUniqueIds? from "
         r"(?:\[(?P<peer_rank>\d+)\] via c10d key-value store|roots via TCPStore) by key '(?P<key>[^']*)'"
         r"(?:, but (?:store->get\('[^']*'\) )?got error: (?P<error>.{1,200}?)(?:\. This may indicate|\s*$))?",
         nature="consequence",
@@ -185,7 +193,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?P<key>\S+) "
         r"\(world_size=(?P<world_size>\d+), (?:num_workers_joined|worker_count)=(?P<have>\d+)",
         nature="consequence",
-        refine=refine_with("have"),
+        refine=_barrier,
+        adds=("over", "cause"),
     ),
     # Waiting in store based barrier to initialize process group for 10 seconds rank: 0, key:
     # store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00)

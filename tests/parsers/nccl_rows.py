@@ -439,6 +439,12 @@ WARN_ROWS: list[Row] = [
         "nccl.cuda_failure",
         {"code": 36, "nature": "cause", "cause": "driver-mismatch"},
     ),
+    # the rest of the line stood on the next one
+    (
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152:",
+        "nccl.nvls_failed",
+        {"bytes": 2097152, "code": None, "suggests": "nvlink-fabric"},
+    ),
     ("socketStartConnect: exceeded retries (20000)", "nccl.connect_failed", {"attempts": "20000"}),
     (
         "ncclOsSocketPollConnect to 10.0.0.2<4000> failed with error Connection timed out",

@@ -875,6 +875,7 @@ ROWS = [
     row(
         "Failed to initialize NVML: Driver/library version mismatch", "tool.nvml_mismatch", "driver-mismatch"
     ),
+    row("        SW Power Cap                      : Active", "tool.smi_power_cap", "info", state="Active"),
     row(
         "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown.",
         "tool.nvml_mismatch",
@@ -987,7 +988,6 @@ def test_a_line_cut_anywhere_is_read_without_error(line: str) -> None:
         "INFO: task queue blocked, waiting",
         "We found no devices; No devices were found matching cuda:9 in this list of four",
         "    HW Slowdown                       : Not Active",
-        "    SW Power Cap                      : Active",
         "    Remapping Failure Occurred        : No",
         "tmpfs  126G  1.2G  125G   1% /dev/shm/nccl-abc",
         "max locked memory is important for RDMA",
