@@ -39,11 +39,12 @@ def find_ending(basis: Basis) -> Ending:
         first = signalled[0]
         gap = first.get("gap_s")
         return Ending("signalled", float(gap) if isinstance(gap, (int, float)) else None, first)
+    # Without a plug-in NCCL goes on with its own network.
     failing = [
         e
         for e in basis.events()
         if e.get("nature") in ("cause", "consequence", "symptom")
-        and e.kind not in ("nccl.trail", "nccl.warn")
+        and e.kind not in ("nccl.trail", "nccl.warn", "nccl.plugin")
     ]
     if failing:
         gap = failing[0].get("gap_s")
