@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from ncclscope import __version__
 from ncclscope.excerpts import merged, pick_lines, with_excerpts
 from ncclscope.pipeline import Options, Read, judge, read
 from ncclscope.redact import Redactor, hosts_of
@@ -27,6 +26,7 @@ from ncclscope.reporters import html, markdown
 from ncclscope.sources import Input, discover
 from ncclscope.sources.archives import MANIFEST
 from ncclscope.sources.bundles import VERSION, BundledStream, Manifest
+from ncclscope.version import __version__
 
 if TYPE_CHECKING:
     from ncclscope.engine.pack import Pack

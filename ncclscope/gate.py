@@ -39,7 +39,7 @@ class HyperscanGate:
     def hits(self, block: bytes) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
 
-        def on_match(number: int, start: int, end: int, flags: int, context: object) -> None:
+        def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             found.append((end, number))
 
         self._database.scan(block, match_event_handler=on_match)

@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 import msgspec
 
-from ncclscope import __version__
 from ncclscope.engine.diagnose import Candidate, Surroundings, diagnose
 from ncclscope.engine.fold import fold
 from ncclscope.engine.match import Index
@@ -22,6 +21,7 @@ from ncclscope.report import SCHEMA_VERSION, UNSET, Finding, InputInfo, Ranks, R
 from ncclscope.sources import SourceProblem, discover
 from ncclscope.store import EventStore
 from ncclscope.verdict import conclude
+from ncclscope.version import __version__
 
 __all__ = ["Options", "Read", "analyze", "judge", "raw_patterns", "read"]
 

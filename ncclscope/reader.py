@@ -461,7 +461,7 @@ def _may_be_dated(raw: bytes) -> bool:
 
 
 def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
-    """First time of the stream. An unwrapper that holds pieces of lines must not be disturbed: then a fresh one looks."""
+    """First time of the stream. An unwrapper that holds pieces of lines is not disturbed: a fresh one looks then."""
     probe = state.unwrapper
     if probe.splits_text:
         probe = Unwrapper(state.info.path)

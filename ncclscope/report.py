@@ -205,7 +205,7 @@ class SettingInfo(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """The job in a few facts. versions: by component (nccl, nccl_cuda, torch, driver), every version that was printed."""
+    """The job in a few facts. versions: by component (nccl, nccl_cuda, torch, driver), every one that was printed."""
 
     hosts: list[str] = []
     versions: dict[str, list[str]] = {}

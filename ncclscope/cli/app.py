@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ncclscope import __version__
+from ncclscope.version import __version__
 
 __all__ = ["COMMANDS", "build"]
 
@@ -40,8 +40,8 @@ def build(command: str | None = None) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="Reads the logs of a failed distributed training job and names the root cause, the proof and the next check."
-        " `kubectl logs job/train --prefix --all-containers | ncclscope` or `ncclscope logs/ dmesg.txt`.",
+        help="Reads the logs of a failed distributed training job and names the root cause, the proof and the next"
+        " check. `kubectl logs job/train --prefix --all-containers | ncclscope` or `ncclscope logs/ dmesg.txt`.",
     )
 
     @app.callback()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer

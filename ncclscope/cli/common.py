@@ -91,7 +91,7 @@ def write_out(text: str, output: Path | None) -> None:
 
 
 def _print(text: str) -> None:
-    """To standard output in whatever encoding it has; a full disk is an error with a name, a closed pipe the caller's."""
+    """To standard output in whatever encoding it has; a full disk is a named error, a closed pipe the caller's."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ncclscope.observation import Observation
 
 from ncclscope.cli.common import RULES, Format, chosen_pack, die, pick_stdin, write_out
 
@@ -32,48 +35,53 @@ def events(
     import msgspec
 
     from ncclscope.pipeline import read
-    from ncclscope.report import LineEvidence
     from ncclscope.reporters.safe import harmless
 
     names, stdin = pick_stdin(list(paths or []))
     seen = read(names, stdin=stdin, pack=chosen_pack(rules))
     chosen = [
         o
-        for o in seen.facts.observations
+        for o in (seen.facts.observations if seen.facts.recognised else ())
         if (kind is None or o.kind.startswith(kind)) and (rank is None or rank in o.ranks)
     ]
     chosen.sort(key=lambda o: (o.derived, o.source, o.order))
     if tail is not None:
         chosen = chosen[-tail:]
-    rows = []
-    for o in chosen:
-        place = next((f"{e.source}:{e.line}" for e in o.evidence if isinstance(e, LineEvidence)), "derived")
-        rows.append(
+    if format is Format.JSON:
+        rows = [
             {
-                "place": place,
+                "place": _place(o),
                 "kind": o.kind,
                 "ranks": list(o.ranks),
                 "hosts": list(o.hosts),
                 "count": o.count,
                 "fields": dict(o.fields),
             }
-        )
-    if format is Format.JSON:
+            for o in chosen
+        ]
         write_out(msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n", output)
         return
-    text = ""
-    for row in rows:
-        who = f" rank {','.join(map(str, row['ranks']))}" if row["ranks"] else ""
-        fields = " ".join(
-            f"{k}={v!r}" if isinstance(v, str) else f"{k}={v}"
-            for k, v in row["fields"].items()
-            if k != "nature"
-        )
-        times = f" x{row['count']}" if row["count"] > 1 else ""
-        text += harmless(f"{row['place']} {row['kind']}{times}{who} {fields}") + "\n"
+    text = "".join(harmless(_row(o)) + "\n" for o in chosen)
     for problem in seen.problems:
         text += harmless(f"unreadable: {problem.path}: {problem.reason}") + "\n"
     write_out(text or "no event: nothing of NCCL, PyTorch, a launcher or the kernel was recognised\n", output)
+
+
+def _place(o: Observation) -> str:
+    from ncclscope.report import LineEvidence
+
+    return next((f"{e.source}:{e.line}" for e in o.evidence if isinstance(e, LineEvidence)), "derived")
+
+
+def _row(o: Observation) -> str:
+    who = f" rank {','.join(map(str, o.ranks))}" if o.ranks else ""
+    times = f" x{o.count}" if o.count > 1 else ""
+    fields = " ".join(
+        f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}"
+        for name, value in o.fields.items()
+        if name != "nature"
+    )
+    return f"{_place(o)} {o.kind}{times}{who} {fields}"
 
 
 def why(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from enum import Enum
-from pathlib import Path  # noqa: TC003 - typer reads annotations at run time
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer

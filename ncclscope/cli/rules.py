@@ -289,8 +289,8 @@ def new(
     """Write a skeleton with tests that fail until the rule is filled in."""
     import re
 
-    from ncclscope import __version__
     from ncclscope.engine.pack import load_pack
+    from ncclscope.version import __version__
 
     if not re.fullmatch(r"NS\d{4}", rule_id):
         die(f"{rule_id!r}: an id is NS and four digits, for example NS2111")

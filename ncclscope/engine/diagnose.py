@@ -107,10 +107,7 @@ def _blamed(rule: Rule, some: Sequence[Observation]) -> list[Observation]:
     for other in some[1:]:
         if earlier(other, first) is Answer.YES:
             first = other
-    if rule.take == "first":
-        chosen = [o for o in some if o is first or _together(first, o)]
-    else:
-        chosen = list(some)
+    chosen = [o for o in some if rule.take != "first" or o is first or _together(first, o)]
     chosen.sort(key=lambda o: o is not first)
     return chosen
 

@@ -46,7 +46,8 @@ class Index:
 
 def select(signal: Signal, index: Index) -> list[Observation]:
     """The observations that satisfy the signal, in reading order."""
-    indexed = next(((f, values) for f, modifier, values in signal.conditions if f in _INDEXED and modifier == "is"), None)
+    exact = ((field, values) for field, modifier, values in signal.conditions if modifier == "is")
+    indexed = next(((field, values) for field, values in exact if field in _INDEXED), None)
     if indexed is not None:
         some = [o for value in indexed[1] for o in index.having(indexed[0], value) if _is_kind(o.kind, signal.kinds)]
     else:

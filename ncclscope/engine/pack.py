@@ -193,11 +193,12 @@ def _parse(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> li
 def _digest(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> str:
     """Changes with every byte of the rules, the program's version and the prepared form. It tells stale from fresh and
     guards against nobody, so a checksum is enough: a cryptographic hash takes longer to import than to compute."""
-    from ncclscope import __version__
+    from ncclscope.version import __version__
 
     sums = [f"{__version__} {_form()}"]
     for path, text in zip(files, texts, strict=True):
-        sums.append(f"{path.relative_to(directory).as_posix()} {len(text)} {zlib.crc32(text):08x} {zlib.adler32(text):08x}")
+        name = path.relative_to(directory).as_posix()
+        sums.append(f"{name} {len(text)} {zlib.crc32(text):08x} {zlib.adler32(text):08x}")
     whole = "\n".join(sums).encode()
     return f"{zlib.crc32(whole):08x}{zlib.adler32(whole):08x}{len(whole):08x}"
 

@@ -108,7 +108,8 @@ def _notes(basis: Basis) -> tuple[str, ...]:
     """What a reader must know of the input as a whole."""
     notes: list[str] = []
     if basis.attempts.count > 1:
-        notes.append(f"the input holds {basis.attempts.count} attempts of the job; what failed in the first comes first")
+        count = basis.attempts.count
+        notes.append(f"the input holds {count} attempts of the job; what failed in the first comes first")
     if basis.attempts.several_jobs > 1:
         notes.append(
             f"the input seems to hold {basis.attempts.several_jobs} jobs, read here as one: triage each by itself, or "

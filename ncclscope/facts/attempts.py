@@ -11,6 +11,9 @@ from ncclscope.store import EventStore
 
 __all__ = ["Attempts"]
 
+# What a process prints of NCCL before anything else.
+_EARLY = ("nccl.version", "nccl.bootstrap_using", "nccl.driver", "nccl.init_start", "nccl.init_complete")
+
 
 class Attempts:
     """Which attempt an event belongs to, from 0; what failed in attempt 0 is no echo of attempt 1."""
@@ -42,7 +45,7 @@ class Attempts:
     def _new_processes(self, store: EventStore, identity: Identity) -> dict[str, list[int]]:
         """A rank that starts init anew with another pid in the same file: the log goes on with a rerun."""
         first_of_pid: dict[tuple[str, int | None], int] = {}
-        for event in store.events("nccl.version", "nccl.bootstrap_using", "nccl.driver", "nccl.init_start", "nccl.init_complete"):
+        for event in store.events(*_EARLY):
             first_of_pid.setdefault((event.ref.path, event.env.pid), event.order)
         pids: dict[tuple[str, int], list[int]] = defaultdict(list)
         for event in store.events("nccl.init_start", "nccl.init_complete"):
@@ -62,7 +65,7 @@ class Attempts:
         return starts
 
     def _disjoint_worlds(self, store: EventStore) -> int:
-        """How many jobs the input seems to hold: worlds of different size, or one rank as two processes in two files."""
+        """How many jobs the input seems to hold: communicators whose rank 0 is in files with none in common."""
         files_of_comm: dict[object, set[str]] = defaultdict(set)
         for event in store.events("nccl.init_start", "nccl.init_complete"):
             if event.get("rank") == 0 and event.get("comm_id") is not None and not event.get("parent"):

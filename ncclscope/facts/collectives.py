@@ -70,7 +70,7 @@ def _merge_untagged(groups: dict[str, GroupProgress]) -> list[GroupProgress]:
 def add_collective_facts(basis: Basis) -> None:
     """collective.diverged and collective.equal."""
     for group in progress_by_group(basis):
-        if not group.timeouts and len(set(seq for seq, _ in group.enqueued.values())) < 2:
+        if not group.timeouts and len({seq for seq, _ in group.enqueued.values()}) < 2:
             continue
         if _other_operation(basis, group) or _other_size(basis, group) or _fewer(basis, group):
             continue

@@ -16,7 +16,8 @@ _UNEVEN = ("all_to_all", "alltoall", "scatter", "gather", "send", "recv", "coale
 
 
 def add_flight_recorder_facts(basis: Basis) -> bool:
-    """collective.diverged or collective.equal for each process group with an unfinished collective. True when they name a rank."""
+    """collective.diverged or collective.equal for each process group with an unfinished collective; True when a rank is
+    named."""
     dumps = {rank: (path, dump) for rank, path, dump in basis.store.dumps if rank is not None}
     found = False
     for group, members in _groups(dumps).items():
@@ -180,7 +181,8 @@ def _all_wait(
 
 def _everyone(dumps: Mapping[int, tuple[str, Dump]], members: set[int]) -> set[int]:
     """All members of the group that any dump's configuration lists."""
-    return {r for _, dump in dumps.values() for _, ranks in dump.groups.values() if members <= set(ranks) for r in ranks}
+    lists = [ranks for _, dump in dumps.values() for _, ranks in dump.groups.values()]
+    return {rank for ranks in lists if members <= set(ranks) for rank in ranks}
 
 
 def _missing(dumps: Mapping[int, tuple[str, Dump]], members: set[int]) -> list[AbsenceEvidence]:
@@ -194,4 +196,5 @@ def _missing(dumps: Mapping[int, tuple[str, Dump]], members: set[int]) -> list[A
 def _line(path: str, entry: Entry) -> LineEvidence:
     sizes = ", ".join(map(str, entry.sizes[0]))
     where = f" from {entry.frame}" if entry.frame else ""
-    return LineEvidence(source=path, line=entry.number, text=f"{entry.op} seq {entry.seq} {entry.state} input {sizes}{where}")
+    text = f"{entry.op} seq {entry.seq} {entry.state} input {sizes}{where}"
+    return LineEvidence(source=path, line=entry.number, text=text)

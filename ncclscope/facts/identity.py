@@ -18,7 +18,8 @@ __all__ = ["Identity", "Who"]
 
 # Events whose own `rank` field is a global rank by construction.
 _GLOBAL_RANK_KINDS = frozenset(
-    "launch.failure_row launch.child_exit launch.error_file ray.rank_map nccl.duplicate_gpu torch.wrapper_mismatch".split()
+    """launch.failure_row launch.child_exit launch.error_file ray.rank_map nccl.duplicate_gpu
+    torch.wrapper_mismatch""".split()
 )
 
 

@@ -74,7 +74,10 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("name", "values", "must_agree"),
     ),
     "rank.awaited": (
-        "ranks that others waited for in vain, by name: via is unique_id, clients, store_barrier, monitored_barrier or desync",
+        (
+            "ranks that others waited for in vain, by name: via is unique_id, clients, store_barrier, "
+            "monitored_barrier or desync"
+        ),
         ("via", "waiting", "awaited", "spoke", "peer", "have", "want", "seq", "what"),
     ),
     "collective.refused": (
@@ -86,8 +89,10 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("op", "other_op", "user_file", "user_line", "tie"),
     ),
     "stack.odd": (
-        "main threads that stand elsewhere than most: where is the class of a stack, others the others'; shape is busy, "
-        "not_at_init, file_system, ptx, other_wait or empty",
+        (
+            "main threads that stand elsewhere than most: where is the class of a stack, others the others'; shape is "
+            "busy, not_at_init, file_system, ptx, other_wait or empty"
+        ),
         (
             *("where", "others", "collective", "other_collective", "during", "native_func"),
             *("user_func", "user_file", "user_line", "shape", "alone", "size"),

@@ -103,9 +103,7 @@ class _Builder:
         self._dated = self._dated_lines()
 
     def _stream_stamps(self) -> list[Stamp]:
-        found = [
-            s for stream in self._basis.store.streams for s in (stream.first_time, stream.last_time) if s
-        ]
+        found = [s for stream in self._basis.store.streams for s in (stream.first_time, stream.last_time) if s]
         return [self._with_year(s) for s in found]
 
     def _with_year(self, stamp: Stamp) -> Stamp:
@@ -177,9 +175,7 @@ class _Builder:
         return self._lane("rank", rank, self._basis.identity.host_of_rank.get(rank) or host)
 
     def _stands_out(self, place: tuple[str, int], lane: _Lane) -> bool:
-        return place in self._places and (
-            not self._culprits or lane.rank is None or lane.rank in self._culprits
-        )
+        return place in self._places and (not self._culprits or lane.rank is None or lane.rank in self._culprits)
 
     def _place_proof(self) -> None:
         """Proof that is no event: entries of flight-recorder dumps."""
@@ -221,9 +217,10 @@ class _Builder:
         lanes = sorted(self._lanes.values(), key=_order)
         times = [t for lane in lanes for t in (*lane.times, *(began for began, _ in lane.waits))]
         others = [p.at for lane in lanes for p in lane.points if p.at is not None and p.dated]
-        start = min(times or others, default=0.0)
+        placed = [p.at for lane in lanes for p in (*lane.points, lane.last) if p is not None and p.at is not None]
+        start = min(times or others or placed, default=0.0)
         start = min([start, *(t for t in others if t >= start - _BEFORE_JOB_S)])
-        end = max([start, *times, *others])
+        end = max([start, *times, *placed])
         notes = []
         if self._axis.mixed:
             notes.append("lines show different time zones, or none: times are drawn as they are printed")
@@ -234,17 +231,15 @@ class _Builder:
         if len(lanes) > _MAX_LANES:
             notes.append(f"{len(lanes) - _MAX_LANES} lanes are left out")
         return Timeline(
-            start=self._axis.text(start) if times or others else UNSET,
-            zone=self._axis.zone if times or others else UNSET,
+            start=self._axis.text(start) if times or placed else UNSET,
+            zone=self._axis.zone if times or placed else UNSET,
             length_s=round(end - start, 3),
             lanes=[self._made(lane, start, end) for lane in lanes[:_MAX_LANES]],
             notes=notes,
         )
 
     def _made(self, lane: _Lane, start: float, end: float) -> Lane:
-        points = sorted(
-            _chosen(lane), key=lambda p: (p.at is None, p.at or 0.0, p.kind == "end", p.source, p.line)
-        )
+        points = sorted(_chosen(lane), key=lambda p: (p.at is None, p.at or 0.0, p.kind == "end", p.source, p.line))
         return Lane(
             about=lane.about,  # type: ignore[arg-type]  # one of the three that `_lane` is called with
             rank=UNSET if lane.rank is None else lane.rank,
@@ -316,20 +311,13 @@ def _spans(lane: _Lane, points: Sequence[_Point], start: float, end: float) -> l
         return []
     first, last = min(lane.times), max(lane.times)
     ready = next((p.at for p in points if p.kind == "init" and p.at is not None), first)
-    bad = min(
-        (p.at for p in points if p.kind in ("cause", "failure", "echo") and p.at is not None), default=last
-    )
+    bad = min((p.at for p in points if p.kind in ("cause", "failure", "echo") and p.at is not None), default=last)
     began, until = min((w for w in lane.waits if w[0] <= bad), default=(bad, bad))
-    edges = [
-        ("starting", first, min(ready, began)),
-        ("running", max(first, ready), began),
-        ("waiting", max(began, first), until),
-        ("stopping", until, last),
-    ]
-    if end - last >= MIN_SILENCE_S:
-        edges.append(("silent", last, end))
-    return [
-        Span(state, round(a - start, 3), round(b - start, 3))  # type: ignore[arg-type]  # the states of Span
-        for state, a, b in edges
-        if b > a
-    ]
+    stretches = (("starting", min(ready, began)), ("running", began), ("waiting", until), ("stopping", last))
+    spans: list[Span] = []
+    at = first
+    for state, until_then in (*stretches, ("silent", end if end - last >= MIN_SILENCE_S else last)):
+        if until_then > at:
+            spans.append(Span(state, round(at - start, 3), round(until_then - start, 3)))  # type: ignore[arg-type]
+            at = until_then
+    return spans

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from ncclscope import __version__
 from ncclscope.fleet.charts import bars, days_chart, observed_expected
 from ncclscope.fleet.model import FleetReport
 from ncclscope.fleet.text import chances, trend_words
 from ncclscope.reporters.safe import harmless
+from ncclscope.version import __version__
 
 __all__ = ["render_page"]
 

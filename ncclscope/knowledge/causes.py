@@ -23,7 +23,10 @@ CAUSES: dict[str, CauseClass] = {
     ),
     "version-mismatch": CauseClass(
         "versions",
-        "two parts that must agree are of different versions: NCCL between ranks, NCCL against PyTorch, a symbol that is not there",
+        (
+            "two parts that must agree are of different versions: NCCL between ranks, NCCL against PyTorch, a symbol "
+            "that is not there"
+        ),
         "a setting that differs is config-mismatch",
     ),
     "driver-mismatch": CauseClass(
@@ -37,13 +40,22 @@ CAUSES: dict[str, CauseClass] = {
     ),
     "rendezvous": CauseClass(
         "bootstrap",
-        "processes did not find each other: a peer was not started, wrong address, port taken, world sizes that differ, two jobs on one port",
-        "a name that does not resolve is dns; a blocked path is firewall-port; a rank that joined the store but never the communicator is rank-absent",
+        (
+            "processes did not find each other: a peer was not started, wrong address, port taken, world sizes that "
+            "differ, two jobs on one port"
+        ),
+        (
+            "a name that does not resolve is dns; a blocked path is firewall-port; a rank that joined the store but "
+            "never the communicator is rank-absent"
+        ),
     ),
     "dns": CauseClass("bootstrap", "a host name does not resolve, or resolves to the wrong address"),
     "firewall-port": CauseClass(
         "bootstrap",
-        "hosts and names are right but packets do not get through: firewall, security group, network policy, service mesh",
+        (
+            "hosts and names are right but packets do not get through: firewall, security group, network policy, "
+            "service mesh"
+        ),
     ),
     "network-interface": CauseClass(
         "network",
@@ -104,11 +116,17 @@ CAUSES: dict[str, CauseClass] = {
     ),
     "rank-absent": CauseClass(
         "program",
-        "a rank never reached the communicator's init or its first collective, while others wait in it; why is not in the logs",
+        (
+            "a rank never reached the communicator's init or its first collective, while others wait in it; why is "
+            "not in the logs"
+        ),
     ),
     "rank-died": CauseClass(
         "program",
-        "a process ended and took the others with it: killed by a signal, segfault, quiet exit; no better class explains the death",
+        (
+            "a process ended and took the others with it: killed by a signal, segfault, quiet exit; no better class "
+            "explains the death"
+        ),
     ),
     "user-exception": CauseClass(
         "program",

@@ -5,5 +5,11 @@ from ncclscope.parsers.pattern import Block, Pattern
 
 __all__ = ["BLOCKS", "PATTERNS"]
 
-PATTERNS: tuple[Pattern, ...] = (*nccl.PATTERNS, *torch.PATTERNS, *kernel.PATTERNS, *launcher.PATTERNS, *stacks.PATTERNS)
+PATTERNS: tuple[Pattern, ...] = (
+    *nccl.PATTERNS,
+    *torch.PATTERNS,
+    *kernel.PATTERNS,
+    *launcher.PATTERNS,
+    *stacks.PATTERNS,
+)
 BLOCKS: tuple[Block, ...] = (*nccl.BLOCKS, *torch.BLOCKS, *kernel.BLOCKS, *launcher.BLOCKS, *stacks.BLOCKS)

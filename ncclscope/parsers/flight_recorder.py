@@ -20,7 +20,7 @@ _MAX_ENTRIES = 200_000
 _MAX_TEXT = 400
 # Opcodes that look up or call something; a dump needs none of them.
 _CALLS = frozenset(
-    ("GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "PERSID", "BINPERSID", "EXT1", "EXT2", "EXT4")
+    """GLOBAL STACK_GLOBAL REDUCE BUILD INST OBJ NEWOBJ NEWOBJ_EX PERSID BINPERSID EXT1 EXT2 EXT4""".split()
 )
 
 

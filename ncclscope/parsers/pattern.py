@@ -39,12 +39,13 @@ class Pattern(msgspec.Struct, frozen=True):
 
     kind: the event's kind. literal: stands in every matching body, at least 4 characters. regex: searched in the body;
     its named groups become fields (absent groups are left out, INT_FIELDS become int). fields: constants to add.
-    nature: what the line is for the rank that prints it: "cause" (it names a root cause by itself), "symptom" (something
-    failed, not why), "consequence" (an echo of a failure elsewhere), "noise" (harmless, looks bad) or "info".
+    nature: what the line is for the rank that prints it: "cause" (it names a root cause by itself), "symptom"
+    (something failed, not why), "consequence" (an echo of a failure elsewhere), "noise" (harmless, looks bad), "info".
     cause: the cause class (knowledge/causes) that a line of nature "cause" names; both become fields of the event.
     refine: looks at the match and the line and returns more fields (it may override nature and cause), or None to say
-    that this is no such event. also: a second literal that stands in every matching body; for a first one that stands in
-    many other lines, which then cost little. since/until: first and last version known to print it, for readers and the catalogue.
+    that this is no such event. also: a second literal that stands in every matching body; for a first one that stands
+    in many other lines, which then cost little. since/until: first and last version known to print it, for readers and
+    the catalogue.
     """
 
     kind: str
@@ -112,7 +113,7 @@ def match(pattern: Pattern, line: Line) -> Event | None:
     return Event(pattern.kind, fields, line.env, line.ref, line.text)
 
 
-class PatternTimeout(Exception):
+class PatternTimeoutError(Exception):
     """A pattern of a rule took longer than its time limit on one line."""
 
 
@@ -120,7 +121,8 @@ def _search_guarded(pattern: Pattern, text: str) -> re.Match[str] | None:
     try:
         found: re.Match[str] | None = _guarded(pattern.regex).search(text, timeout=_PATTERN_LIMIT_S)
     except TimeoutError:
-        raise PatternTimeout(f"the pattern of {pattern.kind} ran longer than {_PATTERN_LIMIT_S} s on one line") from None
+        limit = f"ran longer than {_PATTERN_LIMIT_S} s on one line"
+        raise PatternTimeoutError(f"the pattern of {pattern.kind} {limit}") from None
     else:
         return found
 

@@ -7,20 +7,23 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from ncclscope.report import AbsenceEvidence, Excerpt, Finding, LineEvidence, Report
 from ncclscope.reporters import words
 from ncclscope.reporters.html_markup import Html, join, tag
 from ncclscope.reporters.html_picture import picture
-from ncclscope.reporters.safe import harmless, shorten
+from ncclscope.reporters.safe import shorten, shown
 
 __all__ = ["render"]
 
 _MAX_FINDINGS = 40
 _MAX_CONSEQUENCES = 60
 _MAX_ROWS = 400
+_MAX_TEXT = 2000
 _MAX_LINE = 600
 _MAX_CONTEXT = 240
 # Bytes that the rows of the picture may take, tried until the whole stays under the size that tickets take.
@@ -30,12 +33,24 @@ _LIMIT = 1_000_000
 
 def render(report: Report) -> str:
     """The page. It shows what the report holds: `timeline`, `job` and `excerpts` where they were asked for."""
+    report = msgspec.convert(_bounded(msgspec.to_builtins(report)), Report)
     page = ""
     for budget in _BUDGETS:
         page = _page(report, budget)
         if len(page.encode("utf-8", "replace")) < _LIMIT:
             break
     return page
+
+
+def _bounded(value: Any) -> Any:
+    """Plain data with every text cut to what a page can show: a line of a log can have any length."""
+    if isinstance(value, str):
+        return shorten(value, _MAX_TEXT)
+    if isinstance(value, list):
+        return [_bounded(item) for item in value]
+    if isinstance(value, dict):
+        return {_bounded(key): _bounded(item) for key, item in value.items()}
+    return value
 
 
 def _page(report: Report, budget: int) -> str:
@@ -93,7 +108,7 @@ def _header(report: Report, directory: str) -> Html:
     facts = [join(tag("dt", name), tag("dd", value)) for name, value in rows if value and value != "unknown"]
     return join(
         tag("p", words.HEADLINE[report.verdict].capitalize(), class_=f"verdict {report.verdict}"),
-        tag("h1", shorten(harmless(words.headline(report)), 400)),
+        tag("h1", shown(words.headline(report), 400)),
         tag("dl", *facts),
     )
 
@@ -127,7 +142,7 @@ def _finding(finding: Finding, excerpts: dict[tuple[str, int], Excerpt], *, firs
     rule = f"{finding.rule} {words.category(finding)}".strip()
     summary = tag(
         "summary",
-        tag("h3", shorten(harmless(finding.title), 400)),
+        tag("h3", shown(finding.title, 400)),
         tag("small", ", ".join(filter(None, (rule, words.LABEL[finding.confidence], words.culprit(finding))))),
     )
     parts: list[object] = [tag("h4", "Proof"), *(_evidence(e, excerpts) for e in finding.evidence)]
@@ -152,13 +167,13 @@ def _evidence(item: LineEvidence | AbsenceEvidence, excerpts: dict[tuple[str, in
     when = f", {item.time}" if item.time is not UNSET else ""
     excerpt = excerpts.get((item.source, item.line))
     lines = [(item.line, item.text)] if excerpt is None else list(enumerate(excerpt.lines, excerpt.first))
-    shown = [
-        tag("mark", tag("i", number), shorten(harmless(line), _MAX_LINE))
+    rows = [
+        tag("mark", tag("i", number), shown(line, _MAX_LINE))
         if number == item.line
-        else tag("span", tag("i", number), shorten(harmless(line), _MAX_CONTEXT))
+        else tag("span", tag("i", number), shown(line, _MAX_CONTEXT))
         for number, line in lines
     ]
-    body = tag("pre", Html("\n".join(shown)), tabindex="0")
+    body = tag("pre", Html("\n".join(rows)), tabindex="0")
     return tag("figure", tag("figcaption", f"{item.source}:{item.line}{when}{times}"), body)
 
 
@@ -172,14 +187,14 @@ def _consequences(finding: Finding) -> Iterator[Html]:
         lines = words.lines_of(folded)
         times = sum(e.count for e in lines)
         where = f", first at {lines[0].source}:{lines[0].line}" if lines else ""
-        yield tag("li", shorten(harmless(folded.title), 300), f", {times:,} lines" if times > 1 else "", where)
+        yield tag("li", shown(folded.title, 300), f", {times:,} lines" if times > 1 else "", where)
     if len(finding.explains) > _MAX_CONSEQUENCES:
         yield tag("li", f"and {len(finding.explains) - _MAX_CONSEQUENCES} more")
 
 
 def _open_ends(report: Report) -> Iterator[Html]:
     if report.unknowns:
-        yield tag("ul", *(tag("li", shorten(harmless(u), 1000)) for u in report.unknowns))
+        yield tag("ul", *(tag("li", shown(u, 1000)) for u in report.unknowns))
     if report.collect:
         yield tag("h3", "To decide it, collect")
         yield tag("ol", *(tag("li", c.what, tag("pre", tag("code", c.command), tabindex="0")) for c in report.collect))
@@ -211,7 +226,7 @@ def _settings(report: Report) -> Html:
     for setting in report.job.settings if report.job is not UNSET else ():
         for value, who in setting.values.items():
             must = "must agree" if setting.must_agree else ""
-            rows.append((setting.name, shorten(harmless(value), 200), words.some(who), must))
+            rows.append((setting.name, shown(value, 200), words.some(who), must))
     return _table(("variable", "value", "printed by", ""), rows)
 
 
@@ -222,7 +237,7 @@ def _inputs(report: Report) -> Html:
             f"{i.bytes:,}",
             f"{i.lines:,}",
             f"{i.events:,}",
-            shorten(harmless(i.format), 120),
+            shown(i.format, 120),
             "" if i.note is UNSET else i.note,
         )
         for i in report.inputs

@@ -16,9 +16,12 @@ from ncclscope.report import Lane, Mark, Report, Timeline
 from ncclscope.reporters import words
 from ncclscope.reporters.html_axis import Axis, duration
 from ncclscope.reporters.html_markup import Html, join, tag, text
+from ncclscope.reporters.safe import shorten
 
 __all__ = ["picture"]
 
+_FOR_CULPRITS = 60_000  # bytes beyond the budget
+_MAX_NAME = 100
 _FEW = 64  # lanes that are all drawn openly
 _CHUNK = 64  # ranks of no known host that stand in one group
 _WORDS = {
@@ -71,13 +74,13 @@ class _Painter:
         ranks = f"{words.several(len(group.ranks), 'rank')}: {words.ranges(group.ranks)}" if group.ranks else ""
         rows = []
         for lane in group.lanes:
-            if self.used > self.budget and not self.is_culprit(lane):
+            if self.used > self.budget + self.is_culprit(lane) * _FOR_CULPRITS:
                 self.left_out += 1
                 continue
             row = self.row(lane, brief=alike)
             self.used += len(row)
             rows.append(row)
-        label = tag("span", tag("b", group.name), " ", tag("small", ranks), class_="label")
+        label = tag("span", tag("b", shorten(group.name, _MAX_NAME)), " ", tag("small", ranks), class_="label")
         summary = tag("summary", label, tag("svg", self._summary(group), aria_hidden="true"))
         return tag("details", summary, *rows, class_="host", open=odd or self.open)
 
@@ -86,7 +89,7 @@ class _Painter:
         lanes = tuple(lane for group in groups for lane in group.lanes)
         name = f"{words.several(len(groups), 'host')} alike"
         count = words.several(sum(len(group.ranks) for group in groups), "rank")
-        hosts = f"{count}: {groups[0].name} to {groups[-1].name}"
+        hosts = f"{count}: {shorten(groups[0].name, _MAX_NAME)} to {shorten(groups[-1].name, _MAX_NAME)}"
         label = tag("span", tag("b", name), " ", tag("small", hosts), class_="label")
         summary = tag("summary", label, tag("svg", self._summary(_Group(name, lanes)), aria_hidden="true"))
         return tag("details", summary, *(self.group(g, alike=True) for g in groups), class_="alike")
@@ -124,7 +127,7 @@ class _Painter:
 
     def mark(self, mark: Mark, x: float, *, brief: bool) -> Html:
         when = _time(mark)
-        said = f"{_WORDS[mark.kind]} {when} {mark.source}:{mark.line}"
+        said = f"{_WORDS[mark.kind]} {when} {shorten(mark.source, _MAX_NAME)}:{mark.line}"
         if not brief:
             said += f"\n{mark.text}"
         # `harmless` would show the line feed as an escape; it parts the place from the line in the tooltip.

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from ncclscope.report import AbsenceEvidence, Finding, Report
 from ncclscope.reporters import words
-from ncclscope.reporters.safe import harmless, shorten
+from ncclscope.reporters.safe import harmless, shown
 
 __all__ = ["LIMIT", "render"]
 
@@ -73,14 +73,14 @@ def _clipped(page: str, limit: int) -> str:
 
 
 def _sections(report: Report, directory: str) -> Iterable[_Section]:
-    title = _text(shorten(harmless(words.headline(report)), _MAX_TITLE))
+    title = _text(shown(words.headline(report), _MAX_TITLE))
     yield _Section(f"### {words.HEADLINE[report.verdict].capitalize()}: {title}")
     yield _Section(_facts(report, directory))
     for number, finding in enumerate(report.findings[:3]):
         if number:
             label = "Also possible" if finding.role == "root_cause" else "Also seen"
             yield _Section(
-                f"#### {label}: {_text(shorten(harmless(finding.title), _MAX_TITLE))}\n\n"
+                f"#### {label}: {_text(shown(finding.title, _MAX_TITLE))}\n\n"
                 f"{_code(finding.rule)} {_text(words.category(finding))}, {words.LABEL[finding.confidence]}\n\n"
                 + "\n\n".join(_proof(finding)[:3]),
                 3 + number,
@@ -106,7 +106,7 @@ def _facts(report: Report, directory: str) -> str:
         rows += [("Hosts", words.some(report.job.hosts)), ("Versions", words.versions(report))]
     rows.append(("Files in", directory))
     cells = [
-        f"| {name} | {_text(shorten(harmless(value), _MAX_CELL))} |"
+        f"| {name} | {_text(shown(value, _MAX_CELL))} |"
         for name, value in rows
         if value and value != "unknown"
     ]
@@ -124,7 +124,7 @@ def _whole(finding: Finding) -> Iterable[_Section]:
     if finding.why:
         yield _Section("**How sure**\n\n" + _bullets(finding.why), 6, "how sure this is")
     if finding.fix:
-        yield _Section("**Fix**\n\n" + _text(shorten(harmless(finding.fix), 2000)), 1, "the fix")
+        yield _Section("**Fix**\n\n" + _text(shown(finding.fix, 2000)), 1, "the fix")
     if finding.next_checks:
         yield _Section("**Next checks**\n\n" + "\n".join(_checks(finding)), 1, "next checks")
     if finding.explains:
@@ -136,11 +136,11 @@ def _proof(finding: Finding) -> list[str]:
     out = []
     for item in finding.evidence:
         if isinstance(item, AbsenceEvidence):
-            out.append(_text(shorten(harmless(words.absence(item)), _MAX_CELL)))
+            out.append(_text(shown(words.absence(item), _MAX_CELL)))
             continue
         times = f" ({item.count:,} times)" if item.count > 1 else ""
-        place = _code(f"{shorten(harmless(item.source), 200)}:{item.line}")
-        out.append(f"{place}{times}\n\n{_fence(shorten(harmless(item.text), _MAX_LINE))}")
+        place = _code(f"{shown(item.source, 200)}:{item.line}")
+        out.append(f"{place}{times}\n\n{_fence(shown(item.text, _MAX_LINE))}")
     return out
 
 
@@ -148,7 +148,7 @@ def _checks(finding: Finding) -> Iterable[str]:
     for check in finding.next_checks[:_MAX_LIST]:
         effect = f" **{words.EFFECT[check.effect]}**" if words.EFFECT[check.effect] else ""
         yield f"- [ ] {_line(check.do)} ({_line(check.where)}){effect}\n"
-        yield _fence(shorten(harmless(check.command), _MAX_COMMAND), "sh", indent="  ") + "\n"
+        yield _fence(shown(check.command, _MAX_COMMAND), "sh", indent="  ") + "\n"
 
 
 def _consequence(finding: Finding) -> str:
@@ -163,7 +163,7 @@ def _open_ends(report: Report) -> Iterable[_Section]:
         yield _folded(f"Not known ({len(report.unknowns)})", report.unknowns, 4, "what is not known")
     if report.collect:
         items = [
-            f"- {_line(c.what)}\n\n{_fence(shorten(harmless(c.command), _MAX_COMMAND), 'sh', indent='  ')}\n"
+            f"- {_line(c.what)}\n\n{_fence(shown(c.command, _MAX_COMMAND), 'sh', indent='  ')}\n"
             for c in report.collect[:_MAX_LIST]
         ]
         yield _Section("**To decide it, collect**\n\n" + "\n".join(items), 2, "what to collect")
@@ -183,7 +183,7 @@ def _bullets(items: Sequence[str]) -> str:
 
 
 def _line(text: str) -> str:
-    return _text(shorten(harmless(text), _MAX_CELL))
+    return _text(shown(text, _MAX_CELL))
 
 
 def _text(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["harmless", "shorten"]
+__all__ = ["harmless", "shorten", "shown"]
 
 # Marks that reorder what a reader sees; they are no control characters and pass isprintable() in some versions.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -32,3 +32,8 @@ def shorten(text: str, width: int) -> str:
         return text
     tail = max(0, width // 3)
     return text[: max(1, width - tail - 1)] + "…" + (text[-tail:] if tail else "")
+
+
+def shown(text: str, width: int) -> str:
+    """`text` harmless and cut to `width` characters; the cost does not grow with the text."""
+    return shorten(harmless(shorten(text, width)), width)

@@ -15,13 +15,14 @@ from msgspec import UNSET
 
 from ncclscope.report import AbsenceEvidence, Finding, LineEvidence, Report
 from ncclscope.reporters import words
-from ncclscope.reporters.safe import harmless, shorten
+from ncclscope.reporters.safe import harmless, shorten, shown
 
 __all__ = ["render"]
 
 _MAX_PROOF = 6
 _MAX_FOLDED = 8
 _MAX_NOTES = 8
+_MAX_TEXT = 4000
 _PLAIN_WIDTH = 110
 _PROSE = 108  # longer lines are hard to read on a wide terminal
 _GUTTER = 11
@@ -73,7 +74,7 @@ class _Page:
 
     def line(self, style: str, text: str, *, hang: int = 0) -> None:
         """A line of its own at the left edge; its continuation is indented by `hang`."""
-        rows = _wrapped(harmless(text), min(self.width, _PROSE + _GUTTER), hang)
+        rows = _wrapped(shown(text, _MAX_TEXT), min(self.width, _PROSE + _GUTTER), hang)
         self.lines += [" " * (hang if i else 0) + self.styled(style, row) for i, row in enumerate(rows)]
 
     def section(self, label: str, items: Sequence[_Item]) -> None:
@@ -85,7 +86,7 @@ class _Page:
             lead = " " * self.gutter
         for mark, style, text, wraps in items:
             room = min(self.width - self.gutter, _PROSE) - len(mark)
-            rows = _wrapped(harmless(text), room) if wraps else [harmless(text)]
+            rows = _wrapped(shown(text, _MAX_TEXT), room) if wraps else [harmless(text)]
             for i, row in enumerate(rows):
                 margin = self.styled("bold", lead) if lead.strip() else lead
                 self.lines.append((margin + (" " * len(mark) if i else mark) + self.styled(style, row)).rstrip())
@@ -163,7 +164,7 @@ def _proof(page: _Page, finding: Finding) -> Iterator[_Item]:
             continue
         times = f"  ({item.count:,} times)" if item.count > 1 else ""
         yield "", "dim", f"{item.source}:{item.line}{times}", False
-        yield "  ", "", shorten(harmless(item.text), page.room("  ")), False
+        yield "  ", "", shown(item.text, page.room("  ")), False
     if len(finding.evidence) > _MAX_PROOF:
         yield "", "dim", f"and {len(finding.evidence) - _MAX_PROOF} more", True
 

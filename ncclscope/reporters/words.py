@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from os.path import commonpath
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -191,6 +190,10 @@ def relative(report: Report) -> tuple[Report, str]:
 def shared_directory(report: Report) -> str:
     """The directory that all inputs are in, with its slash; it need not be repeated on every line."""
     # What was passed over is listed as an input of no bytes, under the name of its directory.
-    paths = [i.path for i in report.inputs if i.bytes]
-    prefix = commonpath(paths) if len(paths) > 1 else (paths[0] if paths else "")
-    return prefix[: prefix.rfind("/") + 1]
+    directories = [i.path.split("/")[:-1] for i in report.inputs if i.bytes]
+    shared: list[str] = []
+    for names in zip(*directories, strict=False):
+        if len(set(names)) > 1:
+            break
+        shared.append(names[0])
+    return "/".join(shared) + "/" if any(shared) else ""

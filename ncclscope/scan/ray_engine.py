@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from ncclscope import __version__
 from ncclscope.scan.engines import WorkerOptions
 from ncclscope.scan.files import ScanError
 from ncclscope.scan.jobs import Job
 from ncclscope.scan.result import JobResult, failed_result
 from ncclscope.scan.worker import Analyst
+from ncclscope.version import __version__
 
 __all__ = ["RayEngine", "batches"]
 

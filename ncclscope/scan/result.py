@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ncclscope import __version__
 from ncclscope.clocks import Stamp, format_stamp
 from ncclscope.facts import Facts
 from ncclscope.model import Event
 from ncclscope.report import UNSET, Finding, LineEvidence, Report
 from ncclscope.scan.jobs import Job
 from ncclscope.store import EventStore
+from ncclscope.version import __version__
 
 __all__ = ["InputRow", "JobResult", "failed_result", "make_result"]
 

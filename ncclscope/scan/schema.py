@@ -35,7 +35,8 @@ CREATE TABLE IF NOT EXISTS culprits (
 -- The lines that prove a finding (kind line), and what was expected and not there (kind absence).
 CREATE TABLE IF NOT EXISTS evidence (
   job INTEGER NOT NULL, finding INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, source TEXT,
-  line INTEGER, count INTEGER NOT NULL, time TEXT, text TEXT NOT NULL, PRIMARY KEY (job, finding, number)) WITHOUT ROWID;
+  line INTEGER, count INTEGER NOT NULL, time TEXT, text TEXT NOT NULL,
+  PRIMARY KEY (job, finding, number)) WITHOUT ROWID;
 
 -- The files. size, mtime (seconds since 1970) and hash (XXH3, 128 bits) are of the bytes as stored, bytes after
 -- decompression. Members of an archive have the archive's path in front.

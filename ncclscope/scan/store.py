@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ncclscope import __version__
 from ncclscope.scan.files import ScanError
 from ncclscope.scan.result import JobResult
 from ncclscope.scan.schema import CHILDREN, COLUMNS, SCHEMA, TABLES
+from ncclscope.version import __version__
 
 __all__ = ["JobStore", "merge"]
 

@@ -113,7 +113,7 @@ def test_a_ring_that_wrapped_is_no_missing_collective(tmp_path: Path) -> None:
     """Entries that a full ring lost are not compared."""
     for rank in range(2):
         _dump(tmp_path / f"fr_rank_{rank}", [("all_reduce", "completed")] * 5, range(2))
-    raw = pickle.loads((tmp_path / "fr_rank_1").read_bytes())  # noqa: S301: made above
+    raw = pickle.loads((tmp_path / "fr_rank_1").read_bytes())  # noqa: S301
     raw["entries"] = raw["entries"][3:]
     (tmp_path / "fr_rank_1").write_bytes(pickle.dumps(raw, protocol=2))
     assert analyze([tmp_path]).verdict == "no_failure"
