@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.torch_frames import is_library
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def innermost_user(frames: Sequence[StackFrame]) -> StackFrame | None:
 
 
 # evaluate (train.py:15)        c10d::TCPStore::doWait (libtorch_cpu.so)        0x7f5a8d22a1ca (libc.so.6)
-_PYSPY = re.compile(
+_PYSPY = lazy(
     r"[ \t]{1,6}(?P<func>\S.{0,4000}?) \((?P<file>[^()]{1,500}?)(?::(?P<line>\d{1,7}))?\)\s*$"
 )
 
@@ -107,11 +107,11 @@ def pyspy_frame(line: Line) -> StackFrame | None:
 
 # #12 0x00007f401c11a567 in c10::cuda::device_synchronize() () from /opt/.../libc10_cuda.so
 # #1  0x00007f3f9809bc92 in ncclProxyService (_args=0x4934dc00) at proxy.cc:1645
-_GDB = re.compile(r"\s*#\d{1,5}\s+(?:0x[0-9a-f]+ in )?(?P<rest>\S.*)$")
-_GDB_LIB = re.compile(r" from (\S+)\s*$")
-_GDB_PLACE = re.compile(r" at (\S+):(\d{1,7})\s*$")
+_GDB = lazy(r"\s*#\d{1,5}\s+(?:0x[0-9a-f]+ in )?(?P<rest>\S.*)$")
+_GDB_LIB = lazy(r" from (\S+)\s*$")
+_GDB_PLACE = lazy(r" at (\S+):(\d{1,7})\s*$")
 # With Python's gdb support: f=Frame 0x7f.., for file /app/train.py, line 50, in main (x=1)
-_GDB_PYTHON = re.compile(r"[Ff]rame 0x[0-9a-f]+, for file (\S{1,500}), line (\d{1,7}), in ([^\s(]{1,200}) \(")
+_GDB_PYTHON = lazy(r"[Ff]rame 0x[0-9a-f]+, for file (\S{1,500}), line (\d{1,7}), in ([^\s(]{1,200}) \(")
 
 
 def gdb_frame(line: Line) -> StackFrame | None:
@@ -135,7 +135,7 @@ def gdb_frame(line: Line) -> StackFrame | None:
 
 
 # File "/workspace/jobs/train.py", line 93 in main
-_FAULTHANDLER = re.compile(
+_FAULTHANDLER = lazy(
     r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+|\?\?\?) in (?P<func>.{1,200}?)\s*$'
 )
 
@@ -149,7 +149,7 @@ def faulthandler_frame(line: Line) -> StackFrame | None:
 
 
 # frame #2: c10d::ProcessGroupNCCL::barrier(...) + 0x50 (0x7f308c6f3d10 in /opt/.../libtorch_cuda.so)
-_C10 = re.compile(
+_C10 = lazy(
     r"\s*frame #\d{1,4}: (?P<func>\S.{0,4000}?) \+ 0x[0-9a-f]+ \(0x[0-9a-f]+ in (?P<lib>[^)]{1,500})\)\s*$"
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from ncclscope.lazy import lazy
 from ncclscope.parsers.stacks_frames import StackFrame, innermost_python, innermost_user
 from ncclscope.parsers.torch_frames import Frame, collective_of
 
@@ -38,10 +39,10 @@ def _top(frames: Frames) -> StackFrame | None:
 
 
 # Threads that NCCL, c10d and autograd keep beside the program; they wait all the time.
-_PROXY = re.compile(
+_PROXY = lazy(
     r"^ncclProxy(?:Service|Progress)|^ncclProxyServiceUDS|^rasThreadMain|^ncclIbAsyncThreadMain|^persistentSocketThread"
 )
-_WATCHDOG = re.compile(
+_WATCHDOG = lazy(
     r"ProcessGroupNCCL::(?:Watchdog|HeartbeatMonitor|ncclCommWatchdog|heartbeatMonitor|watchdogHandler|ncclHeartbeat)"
 )
 
@@ -55,10 +56,10 @@ def _watchdog(frames: Frames) -> bool:
 
 
 # Processes that are no rank: DataLoader and compile workers, the launcher's agent.
-_WORKER = re.compile(
+_WORKER = lazy(
     r"torch/utils/data/_utils/worker\.py$|torch/_inductor/compile_worker/|multiprocessing/(?:resource_tracker|forkserver)\.py$"
 )
-_AGENT = re.compile(
+_AGENT = lazy(
     r"torch/distributed/(?:elastic/agent|launcher/api)|torch/distributed/run\.py$|deepspeed/launcher/"
 )
 
@@ -72,8 +73,8 @@ def _launcher(frames: Frames) -> bool:
 
 
 # libnvidia-ptxjitcompiler.so.580.159.04 with __cuda_CallJitEntryPoint; inside a program: __nvJITLink...
-_JIT_LIB = re.compile(r"libnvidia-ptxjitcompiler|libnvJitLink|libnvptxcompiler|libnvidia-nvvm")
-_JIT = re.compile(r"^__cuda_CallJitEntryPoint|nvPTXCompiler|nvJ[Ii][Tt]Link|^cuLinkComplete|^cuLinkAddData")
+_JIT_LIB = lazy(r"libnvidia-ptxjitcompiler|libnvJitLink|libnvptxcompiler|libnvidia-nvvm")
+_JIT = lazy(r"^__cuda_CallJitEntryPoint|nvPTXCompiler|nvJ[Ii][Tt]Link|^cuLinkComplete|^cuLinkAddData")
 
 
 def _ptx(frames: Frames) -> bool:
@@ -81,12 +82,12 @@ def _ptx(frames: Frames) -> bool:
 
 
 # c10d::TCPStore::doWait, c10d::PrefixStore::get, c10d::FileStore::wait
-_STORE = re.compile(
+_STORE = lazy(
     r"c10d::(?:\w*Store|detail::TCPClient)::(?:do)?(?:[Ww]ait|[Gg]et|waitForWorkers|[Cc]heck|multiGet)"
 )
-_STORE_PY = re.compile(r"torch/distributed/(?:rendezvous|elastic/utils/store|elastic/rendezvous/\w+)\.py$")
-_C10D_PY = re.compile(r"torch/distributed/distributed_c10d\.py$")
-_STORE_FUNC = re.compile(r"^_?store_based_barrier$")
+_STORE_PY = lazy(r"torch/distributed/(?:rendezvous|elastic/utils/store|elastic/rendezvous/\w+)\.py$")
+_C10D_PY = lazy(r"torch/distributed/distributed_c10d\.py$")
+_STORE_FUNC = lazy(r"^_?store_based_barrier$")
 
 
 def _store(frames: Frames) -> bool:
@@ -97,11 +98,11 @@ def _store(frames: Frames) -> bool:
 
 
 # ncclCommInitRankConfig, bootstrapInit, c10d::NCCLComm::create
-_NCCL_INIT = re.compile(
+_NCCL_INIT = lazy(
     r"^ncclCommInit|^ncclCommSplit|^bootstrap(?:Init|Split|Create)|^initTransportsRank|c10d::NCCLComm::(?:create|split)|"
     r"ProcessGroupNCCL::(?:initNCCLComm|getNCCLComm|eagerConnectSingleDevice)|^ncclInitKernelsForDevice"
 )
-_INIT_PY = re.compile(
+_INIT_PY = lazy(
     r"^(?:init_process_group|_new_process_group_helper|new_group|_new_group_with_tag|split_group)$"
 )
 
@@ -114,14 +115,14 @@ def _nccl_init(frames: Frames) -> bool:
     return top is not None and _python([top], _C10D_PY, _INIT_PY)
 
 
-_WORK = re.compile(
+_WORK = lazy(
     r"c10d::ProcessGroup\w*::(?:barrier|collective|pointToPoint|allreduce|allgather|reduce_scatter|alltoall|broadcast|"
     r"reduce|gather|scatter|send|recv|\w+_impl|_\w+_base)|c10d::(?:ProcessGroup\w+::)?Work\w*::(?:wait|synchronize)|"
     r"^nccl(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|GroupEnd)|c10d::ProcessGroupGloo|^gloo::|"
     r"c10d::Reducer::"
 )
-_SYNC_MODULES = re.compile(r"torch/distributed/utils\.py$")
-_SYNC_FUNC = re.compile(
+_SYNC_MODULES = lazy(r"torch/distributed/utils\.py$")
+_SYNC_FUNC = lazy(
     r"^(?:_sync_module_states|_sync_params_and_buffers|_verify_param_shape_across_processes)$"
 )
 
@@ -136,19 +137,19 @@ def _collective(frames: Frames) -> bool:
 
 
 # Only frames of compilation itself: a compiled model also runs through torch/_dynamo/eval_frame.py.
-_COMPILE = re.compile(
+_COMPILE = lazy(
     r"torch/_dynamo/(?:convert_frame|output_graph|symbolic_convert|bytecode_transformation)\.py$|"
     r"torch/_inductor/(?:compile_fx|graph|scheduler|select_algorithm|async_compile|autotune_process|cpp_builder)\.py$|"
     r"(?:^|/)triton/(?:compiler|backends)/"
 )
-_NOT_RUN = re.compile(r"^(?!run$|.*\.run$)")
+_NOT_RUN = lazy(r"^(?!run$|.*\.run$)")
 
 
 def _compile(frames: Frames) -> bool:
     return _python(frames, _COMPILE, _NOT_RUN)
 
 
-_MODULE_LOAD = re.compile(
+_MODULE_LOAD = lazy(
     r"^cu(?:Module|Library)(?:Load|Get)|^cudaLibraryLoad|^__cudaRegisterFatBinary|^cudaFuncGetAttributes"
 )
 
@@ -158,12 +159,12 @@ def _module_load(frames: Frames) -> bool:
 
 
 # A launch also waits, when the queue is full or a lazily loaded kernel needs the GPU to be idle.
-_CUDA = re.compile(
+_CUDA = lazy(
     r"^cu(?:da)?(?:Stream|Device|Event|Ctx)(?:Synchronize|WaitEvent|Query)|^cu(?:da)?(?:Memcpy|Memset|LaunchKernel|Free|Malloc|"
     r"MemAlloc|MemFree)|^c10::cuda::(?:device_synchronize|CUDAStream::synchronize)"
 )
-_CUDA_PY = re.compile(r"torch/cuda/(?:__init__|streams)\.py$")
-_SYNC = re.compile(r"(?:^|\.)(?:synchronize|wait|wait_stream|wait_event|query)$")
+_CUDA_PY = lazy(r"torch/cuda/(?:__init__|streams)\.py$")
+_SYNC = lazy(r"(?:^|\.)(?:synchronize|wait|wait_stream|wait_event|query)$")
 
 
 def _cuda_sync(frames: Frames) -> bool:
@@ -171,17 +172,17 @@ def _cuda_sync(frames: Frames) -> bool:
     return _native(frames, _CUDA) or (top is not None and _python([top], _CUDA_PY, _SYNC))
 
 
-_LOADER = re.compile(r"torch/utils/data/dataloader\.py$")
-_LOADER_GET = re.compile(r"(?:^|\.)_(?:try_get_data|get_data|next_data)$")
-_QUEUE = re.compile(r"multiprocessing/queues\.py$")
-_GET = re.compile(r"(?:^|\.)get$")
+_LOADER = lazy(r"torch/utils/data/dataloader\.py$")
+_LOADER_GET = lazy(r"(?:^|\.)_(?:try_get_data|get_data|next_data)$")
+_QUEUE = lazy(r"multiprocessing/queues\.py$")
+_GET = lazy(r"(?:^|\.)get$")
 
 
 def _dataloader(frames: Frames) -> bool:
     return _python(frames, _LOADER, _LOADER_GET) or _python(frames[:8], _QUEUE, _GET)
 
 
-_GIL = re.compile(
+_GIL = lazy(
     r"^take_gil|^PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|^PyGILState_Ensure|^_PyThreadState_Attach"
 )
 
@@ -190,7 +191,7 @@ def _gil(frames: Frames) -> bool:
     return _native(frames[:6], _GIL)
 
 
-_IMPORTLIB = re.compile(r"^<frozen importlib\._bootstrap")
+_IMPORTLIB = lazy(r"^<frozen importlib\._bootstrap")
 
 
 def _import(frames: Frames) -> bool:
@@ -203,19 +204,19 @@ def _import(frames: Frames) -> bool:
     return False
 
 
-_FILE_CALL = re.compile(
+_FILE_CALL = lazy(
     r"^(?:__GI_)?(?:__)?(?:libc_)?(?:open(?:at)?(?:64)?|creat|f(?:data)?sync|sync_file_range|(?:l|f|new)?stat(?:x|at)?(?:64)?|fstatat(?:64)?|statx|"
     r"getdents(?:64)?|readdir(?:64)?|flock|lockf|unlink(?:at)?|rename(?:at2?)?|mkdir(?:at)?|rmdir|f?truncate(?:64)?|"
     r"statfs(?:64)?|access|faccessat2?|readlink(?:at)?|close|p(?:read|write)v?2?(?:64)?)(?:_nocancel)?$"
 )
-_READ_CALL = re.compile(r"^(?:__GI_)?(?:__)?(?:libc_)?(?:read|write|readv|writev)(?:_nocancel)?$")
+_READ_CALL = lazy(r"^(?:__GI_)?(?:__)?(?:libc_)?(?:read|write|readv|writev)(?:_nocancel)?$")
 # What glibc 2.41 puts around every system call that can be cancelled.
-_SYSCALL = re.compile(r"syscall(?:_cancel)?(?:_arch)?$")
+_SYSCALL = lazy(r"syscall(?:_cancel)?(?:_arch)?$")
 # These read from pipes and sockets.
-_PIPES = re.compile(
+_PIPES = lazy(
     r"(?:^|/)(?:multiprocessing/|subprocess\.py|socket\.py|ssl\.py|selectors\.py|http/|urllib3/|torch/_inductor/)"
 )
-_FILE_PY = re.compile(
+_FILE_PY = lazy(
     r"(?:^|/)(?:torch/serialization\.py|torch/distributed/checkpoint/filesystem\.py|shutil\.py|pathlib\.py|genericpath\.py|"
     r"zipfile\.py|glob\.py|tempfile\.py|safetensors/torch\.py|fsspec/implementations/local\.py)$"
 )
