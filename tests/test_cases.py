@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import msgspec
 import pytest
-from support import CASES, HEALTHY, LogCase, options
+from support import CASES, HEALTHY, LogCase, case, options
 
 from ncclscope.engine.fold import flat
 from ncclscope.parsers.flight_recorder import looks_like_dump
@@ -153,3 +153,13 @@ def test_every_class_with_a_recorded_log_is_covered() -> None:
     without = {"ib-config", "net-plugin-abi", "fd-limit", "storage-hang", "gpu-thermal-power", "healthy"}
     labelled = {c.expected["category"][0] for c in FAULTY}
     assert labelled >= set(CAUSES) - without
+
+
+@pytest.mark.parametrize("name", ["jit-226-eager", "noarch-226-eager", "noarch-228-lazy"])
+def test_missing_machine_code_is_told_for_both_kinds_of_init(name: str, pack: Pack) -> None:
+    """The same library fails in init when communicators are made eagerly and at the first collective when lazily: the
+    report says where the other kind would have shown it."""
+    finding = triage(case(name), pack).findings[0]
+    told = " ".join([finding.title, *finding.why, finding.fix]).lower()
+    assert "first collective" in told
+    assert "lazily" in told or "lazy" in told
