@@ -53,6 +53,7 @@ class Redactor:
     _names: dict[tuple[str, str], str] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
     _words: dict[str, str] = field(default_factory=dict)
+    _domains: dict[str, int] = field(default_factory=dict)
     _known: re.Pattern[str] | None = None
 
     def __post_init__(self) -> None:
@@ -142,9 +143,11 @@ class Redactor:
         return self._known.finditer(text)
 
     def _name(self, kind: str, value: str) -> str:
-        if kind == "host" and "." in value and not is_ipv4(value):
-            short = value.partition(".")[0]
-            return f"{self._name('host', short)}.example.org"
+        if kind == "host" and "." in value and is_host(value):
+            short, _, domain = value.partition(".")
+            number = self._domains.setdefault(domain, len(self._domains) + 1)
+            full = f"{self._name('host', short)}.{'' if number == 1 else f'd{number}.'}example.org"
+            return self._names.setdefault(("host", value), full)
         if kind in ("mac", "uuid", "ipv6"):
             key = (kind, value.lower().replace("_", "-") if kind == "uuid" else value.lower())
         else:

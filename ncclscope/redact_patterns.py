@@ -290,6 +290,7 @@ BY_SHAPE = (
     _rule("ipv4", r"(?<![0-9A-Za-z.])(?<!==)(?<![vV]ersion )(?<![vV]ersion: )(?<![vV]ersion=)(?P<x>\d{1,3}(?:\.\d{1,3}){3})(?![0-9]|\.\d)", is_ipv4),
     # ip-10-0-0-12 and the like
     _rule("host", rf"{START}(?P<x>ip(?:-\d{{1,3}}){{4}}(?:\.{_NAME}){{0,8}}){END}"),
+    _rule("host", rf"{START}(?P<x>(?:{_NAME}\.){{1,8}}(?:{'|'.join(_TLD)}))(?![A-Za-z0-9_-]|\.[A-Za-z0-9])", _is_domain),
 )  # fmt: skip
 
 BY_PLACE = (
@@ -300,7 +301,6 @@ BY_PLACE = (
     _rule("user", rf"{START}(?P<x>[a-z_][a-z0-9_.-]{{0,31}})@(?={_NAME})", _is_user),
     # node[001-016,020]: a list of hosts as Slurm writes it
     _rule("host", r"(?<![\w.-])(?P<x>[A-Za-z][\w-]{1,40}\[\d[\d,-]{0,400}\])(?!<)", lambda t: "-" in t or "," in t),
-    _rule("host", rf"{START}(?P<x>(?:{_NAME}\.){{1,8}}(?:{'|'.join(_TLD)}))(?![A-Za-z0-9_-]|\.[A-Za-z0-9])", _is_domain),
     # master_addr=..., hostname: ..., --rdzv-endpoint=...:29500, SLURMD_NODENAME=...
     _rule("host", rf"(?i)(?:master_addr|host(?:name)?|node_?name|nodelist|rdzv[_-]endpoint|endpoint|server|peer|address)[\"']?\s{{0,12}}[=:]\s{{0,3}}[\"']?\[?(?P<x>{_HOST})", lambda t: is_host(t) and (any(c.isdigit() or c in ".-" for c in t))),
     _rule("host", rf"\b(?:on|of|from|to) (?:host|node|server) [\"'\[]?(?P<x>{_HOST})", lambda t: is_host(t) and any(c.isdigit() for c in t)),
@@ -313,6 +313,7 @@ BY_PLACE = (
     # [pod/train-worker-0/pytorch]
     _rule("host", rf"\[pod/(?P<x>{_HOST})/"),
     _rule("host", rf"\b(?:srun|slurmstepd): error: (?P<x>{_HOST}): ", lambda t: is_host(t) and any(c.isdigit() for c in t)),
+    _rule("host", r"\b(?:on|at) (?P<x>[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,4}-?\d{1,6})(?![\w=.-]*[\w=])", lambda t: re.match(r"(?:rank|gpu|cuda|device|step|stage|epoch|port|cpu|sm|line|attempt|dim|layer)s?-?\d", t) is None),
     # Names that only machines have: gpu-node-01, dgx17, nid001234, worker-3
     _rule("host", r"(?<![\w.-])(?P<x>(?:[a-z0-9]{1,20}-){0,4}[a-z]{0,12}(?:dgx|hgx|gpu-?node|node|nid|compute|hpc|worker|login)(?:-[a-z0-9]{1,12}){0,4}-?\d{1,6})(?![\w=-])", lambda t: not re.search(r"rank|^(?:node|worker)\d$", t)),
     # What is left and looks drawn at random: keys, digests, container ids.
