@@ -145,6 +145,15 @@ PATTERNS: tuple[Pattern, ...] = (
         "SW Power Cap",
         r"SW Power Cap *: (?P<state>Active|Not Active)\b",
     ),
+    # Remapped Rows
+    #     Pending                           : Yes    (nvidia-smi -q: rows that wait for a reset)
+    Pattern(
+        "tool.smi_remap_pending",
+        "Pending  ",
+        r"(?:^|\s)Pending {8,}: Yes\s*$",
+        nature="symptom",
+        fields={"suggests": "gpu-hardware-ecc"},
+    ),
     # Remapping Failure Occurred        : Yes
     Pattern(
         "tool.smi_remap_failed",

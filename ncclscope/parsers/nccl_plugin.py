@@ -191,6 +191,15 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         fields={"suggests": "efa-plugin"},
     ),
+    # Unable to write to EQ: Missing or unavailable event queue. err: Cannot allocate memory (-12) prov_errno:
+    # libfabric's EFA provider itself, 1.9 to 1.19
+    Pattern(
+        "net.efa_queue",
+        "Unable to write to EQ",
+        r"Unable to write to EQ: [^\n]{0,120}? err: (?P<error>[A-Z][\w ]+) \((?P<errno>-?\d+)\)",
+        nature="symptom",
+        fields={"suggests": "efa-plugin"},
+    ),
     # NET/OFI Request 0x7f456c222f60 completed with error. RC: 103. Error: 4126 (Unresponsive receiver
     # (reachable ...
     Pattern(

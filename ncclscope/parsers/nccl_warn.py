@@ -61,7 +61,7 @@ def _result_words(words: str, name: str) -> Pattern:
     return Pattern(
         "nccl.error_class",
         words,
-        rf"(?:NCCL error[^\n]{{0,200}}|NCCL failure[^\n]{{0,120}}|NCCL Error \d: ){words}",
+        rf"(?:NCCL error[^\n]{{0,200}}|NCCL failure[^\n]{{0,120}}|NCCL Error \d: |\bnccl[A-Z]\w{{2,40}} failed: ){words}",
         nature="consequence" if name == "ncclRemoteError" else "symptom",
         fields={"name": name, "code": _CODES[name]},
     )
@@ -117,6 +117,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *(_error_class(name) for name in _CODES),
     # ProcessGroupNCCL.cpp:1970, unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL
     #     version 2.21.5
+    # RuntimeError: ncclCommInitRank failed: unhandled cuda error (run with NCCL_DEBUG=INFO for details)    Horovod
     # misc/.../all_reduce.cu: Test NCCL failure common.cu:957 'unhandled cuda error / '        nccl-tests
     _result_words("unhandled cuda error", "ncclUnhandledCudaError"),
     _result_words("unhandled system error", "ncclSystemError"),

@@ -57,6 +57,9 @@ def _anywhere(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     """None where another pattern or NCCL's reads the same line."""
     if line.env.logger == "nccl" or READ_ELSEWHERE.search(line.text):
         return None
+    # Setup Custom allreduce failed with CUDART error: ... To silence this warning, specify ...   (SGLang goes on)
+    if "To silence this warning" in line.text:
+        return {"nature": "noise"}
     fields = _event(by_text(m["text"]), m, line, "runtime")
     return {name: value for name, value in fields.items() if name != "quoted"} if fields is not None else None
 

@@ -110,6 +110,11 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
             r"client socket has (?:timed out|failed to connect)",
         ),
     ),
+    # the store's client up to 1.10, in the words of strerror alone
+    (
+        Judgement("store", "symptom", suggests="rendezvous"),
+        (r"^Connection timed out\s*$", r"^connect\(\) timed out\. Original timeout was \d+ ms"),
+    ),
     (
         Judgement("store", "consequence"),
         (

@@ -155,6 +155,16 @@ PATTERNS: tuple[Pattern, ...] = (
         r"groupEnd\(\) called in nonblocking communicator mode without involved communicators",
         nature="noise",
     ),
+    # [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2,   (a line that a terminal, a paste or
+    # the end of an excerpt broke inside WorkNCCL; the whole line is torch.watchdog_timeout)
+    Pattern(
+        "torch.watchdog_cut",
+        "collective operation timeout: WorkNCCL(",
+        r"collective operation timeout: WorkNCCL\((?:SeqNum=(?P<seq>\d+))?(?![^\n]{0,2000}\) ran for)",
+        nature="consequence",
+        refine=tag_of,
+        adds=ADDED,
+    ),
     # Stack trace of the failed collective:    (2.6 and later; `#N func from file:line` follow)
     Pattern(
         "torch.collective_stack",

@@ -445,6 +445,16 @@ WARN_ROWS: list[Row] = [
         "nccl.nvls_failed",
         {"bytes": 2097152, "code": None, "suggests": "nvlink-fabric"},
     ),
+    (
+        "Unable to write to EQ: Missing or unavailable event queue. err: Cannot allocate memory (-12) prov_errno:",
+        "net.efa_queue",
+        {"errno": -12, "suggests": "efa-plugin"},
+    ),
+    (
+        "RuntimeError: ncclCommInitRank failed: unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+        "nccl.error_class",
+        {"name": "ncclUnhandledCudaError"},
+    ),
     ("socketStartConnect: exceeded retries (20000)", "nccl.connect_failed", {"attempts": "20000"}),
     (
         "ncclOsSocketPollConnect to 10.0.0.2<4000> failed with error Connection timed out",

@@ -875,6 +875,7 @@ ROWS = [
     row(
         "Failed to initialize NVML: Driver/library version mismatch", "tool.nvml_mismatch", "driver-mismatch"
     ),
+    row("        Pending                           : Yes", "tool.smi_remap_pending", "?gpu-hardware-ecc"),
     row("        SW Power Cap                      : Active", "tool.smi_power_cap", "info", state="Active"),
     row(
         "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown.",
