@@ -61,7 +61,8 @@ def _result_words(words: str, name: str) -> Pattern:
     return Pattern(
         "nccl.error_class",
         words,
-        rf"(?:NCCL error[^\n]{{0,200}}|NCCL failure[^\n]{{0,120}}|NCCL Error \d: |\bnccl[A-Z]\w{{2,40}} failed: ){words}",
+        r"(?:NCCL error[^\n]{0,200}|NCCL failure[^\n]{0,120}|NCCL Error \d: "
+        rf"|\bnccl[A-Z]\w{{2,40}} failed: ){words}",
         nature="consequence" if name == "ncclRemoteError" else "symptom",
         fields={"name": name, "code": _CODES[name]},
     )
