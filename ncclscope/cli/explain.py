@@ -32,10 +32,7 @@ def explain(
 def _explain(what: str) -> str | None:
     m = re.fullmatch(r"(s?)xid[\s:]*(\d+)", what, re.IGNORECASE)
     if m:
-        from ncclscope.knowledge.xid import explain_sxid, explain_xid
-
-        entry = explain_sxid(int(m[2])) if m[1] else explain_xid(int(m[2]))
-        return None if entry is None else f"{entry}\n"
+        return _sxid_text(int(m[2])) if m[1] else _xid_text(int(m[2]))
     if re.fullmatch(r"(sm_|compute_)?\d{2,3}[af]?|\d{1,2}\.\d", what):
         from ncclscope.knowledge.gpus import explain_sm
 
@@ -46,6 +43,43 @@ def _explain(what: str) -> str | None:
     if what in CAUSES:
         return _class_text(what)
     return _rule_text(what)
+
+
+def _xid_text(number: int) -> str | None:
+    from ncclscope.knowledge.xid import explain_xid
+
+    entry = explain_xid(number)
+    if entry is None:
+        return None
+    names = ", ".join(filter(None, (entry.mnemonic, *entry.other_names)))
+    lines = [f"Xid {number}: {entry.title}" + (f" ({names})" if names else ""), f"  {entry.meaning}", ""]
+    lines.append(f"Class: {entry.group}, {entry.severity}; look at: {', '.join(entry.blame) or 'not documented'}")
+    if entry.cause:
+        lines.append(f"Names the cause class {entry.cause} by itself.")
+    elif entry.suggests:
+        lines.append(f"Suggests {entry.suggests}; proves nothing by itself.")
+    elif entry.nature == "consequence":
+        lines.append("Follows another fault: look for what came before it.")
+    lines.append(f"Action: {entry.action} (from {entry.action_source})")
+    lines += [f"Vendors disagree: {text}" for text in entry.disagreements]
+    lines += [f"Comes with: {text}" for text in entry.companions]
+    lines += [f"Note: {text}" for text in entry.notes]
+    if entry.since:
+        lines.append(f"Driver: {entry.since}")
+    lines += ["Next check:", f"    {entry.next_check}"]
+    return "\n".join(lines) + "\n"
+
+
+def _sxid_text(number: int) -> str | None:
+    from ncclscope.knowledge.xid import explain_sxid
+
+    entry = explain_sxid(number)
+    if entry is None:
+        return None
+    return (
+        f"SXid {number}: {entry.title}\n  {entry.meaning}\n\nUnit: {entry.unit}; reaches: {entry.reach}\n"
+        f"Action: {entry.action} (from {entry.action_source})\nNext check:\n    {entry.next_check}\n"
+    )
 
 
 def _class_text(name: str) -> str:

@@ -87,3 +87,12 @@ def test_explain_of_nothing_known_shows_what_can_be_asked() -> None:
     assert done.returncode == 2
     for example in ("NS2101", "xid 79", "rank-absent", "sm_120"):
         assert example in done.stderr
+
+
+def test_an_xid_is_explained_in_words() -> None:
+    """Meaning, class, whose list the action is from, and a command; not the fields of a type."""
+    shown = run("explain", "xid", "79").stdout
+    assert shown.startswith("Xid 79: GPU fell off the bus")
+    assert "gpu-fell-off-bus" in shown
+    assert "NVIDIA's Xid catalogue" in shown
+    assert "(number=" not in shown
