@@ -106,7 +106,7 @@ class _Painter:
             words_ = "no line of this rank in the input" if not lane.seen else "nothing of note"
             parts.append(tag("text", words_, x="50%", y="13"))
         kinds: set[str] = set()
-        for mark in dated:
+        for mark in sorted(dated, key=lambda m: (m.at, m.kind == "cause")):  # the cause on top of what it hides
             if brief and mark.kind in kinds:
                 continue
             kinds.add(mark.kind)
@@ -168,7 +168,11 @@ def picture(report: Report, budget: int) -> Html:
     if painter.left_out:
         notes.append(f"{painter.left_out:,} ranks are drawn only as part of their host, to keep the file small")
     zone = "" if timeline.zone is UNSET else f", zone {timeline.zone}"
-    start = "" if timeline.start is UNSET else f"From {timeline.start}{zone}, {duration(timeline.length_s)}."
+    start = (
+        ""
+        if timeline.start is UNSET
+        else f"From {timeline.start.removesuffix('.000000')}{zone}, {duration(timeline.length_s)}."
+    )
     return join(
         tag("p", start, " ", tag("small", "; ".join(notes)), class_="when"),
         _legend(),

@@ -105,11 +105,7 @@ def _facts(report: Report, directory: str) -> str:
     if report.job is not UNSET:
         rows += [("Hosts", words.some(report.job.hosts)), ("Versions", words.versions(report))]
     rows.append(("Files in", directory))
-    cells = [
-        f"| {name} | {_text(shown(value, _MAX_CELL))} |"
-        for name, value in rows
-        if value and value != "unknown"
-    ]
+    cells = [f"| {name} | {_text(shown(value, _MAX_CELL))} |" for name, value in rows if value and value != "unknown"]
     return "\n".join(["| | |", "| --- | --- |", *cells])
 
 

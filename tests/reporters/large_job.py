@@ -34,7 +34,8 @@ def write_large_job(directory: Path, ranks: int, *, culprit: int = 777) -> list[
 def _start(host: str, rank: int, ranks: int) -> list[str]:
     local = rank % GPUS
     pid = 1000 + local
-    comm = f"comm 0x{0x5500_0000_0000 + rank * 64:x} rank {rank} nranks {ranks} cudaDev {local} nvmlDev {local} busId {0x1B000 + local * 0x1000:x}"
+    comm = f"comm 0x{0x5500_0000_0000 + rank * 64:x} rank {rank} nranks {ranks} cudaDev {local} nvmlDev {local}"
+    comm += f" busId {0x1B000 + local * 0x1000:x}"
     head = f"[2026-05-26 12:00:{10 + rank % 7:02d}] {host}:{pid}:{pid} [{local}]"
     lines = [
         f"{head} NCCL INFO NCCL version 2.28.9+cuda13.0" if local == 0 else "",
@@ -58,13 +59,14 @@ def _raises(rank: int) -> list[str]:
 
 
 def _times_out(rank: int) -> list[str]:
-    now = f"12:11:35.{rank % 1000:03d}307"
-    tag = f"[rank{rank}]:[E526 {now}"
+    head = f"[rank{rank}]:[E526 12:11:35.{rank % 1000:03d}307 ProcessGroupNCCL.cpp"
+    work = "WorkNCCL(SeqNum=35, OpType=ALLREDUCE, NumelIn=4195328, NumelOut=4195328, Timeout(ms)=600000)"
+    caught = f"Watchdog caught collective operation timeout: {work} ran for 600014 milliseconds before timing out."
+    status = "PG status: last enqueued work: 35, last completed work: 34"
+    detected = f"failure detected by watchdog at work sequence id: 35 {status}"
+    down = "To avoid data inconsistency, we are taking the entire process down."
     return [
-        f"{tag} ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught collective operation timeout: "
-        "WorkNCCL(SeqNum=35, OpType=ALLREDUCE, NumelIn=4195328, NumelOut=4195328, Timeout(ms)=600000) ran for 600014 "
-        "milliseconds before timing out.",
-        f"{tag} ProcessGroupNCCL.cpp:2303] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by watchdog at work "
-        "sequence id: 35 PG status: last enqueued work: 35, last completed work: 34",
-        f"{tag} ProcessGroupNCCL.cpp:757] [Rank {rank}] To avoid data inconsistency, we are taking the entire process down.",
+        f"{head}:689] [Rank {rank}] {caught}",
+        f"{head}:2303] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  {detected}",
+        f"{head}:757] [Rank {rank}] {down}",
     ]

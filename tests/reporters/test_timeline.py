@@ -56,7 +56,8 @@ def test_waiting_is_drawn_from_the_watchdog_s_own_count() -> None:
 
 def test_ranks_that_no_input_shows_have_a_lane_that_says_so(tmp_path: Path) -> None:
     """An absent rank is part of the picture."""
-    start = "ncclCommInitRankConfig comm 0x1 rank {} nranks 4 cudaDev {} nvmlDev 0 busId 60000 commId 0x65adb76f349e61cc - Init START"
+    start = "ncclCommInitRankConfig comm 0x1 rank {} nranks 4 cudaDev {} nvmlDev 0 busId 60000"
+    start += " commId 0x65adb76f349e61cc - Init START"
     log = "\n".join(f"a01:92{r}:92{r} [{r}] NCCL INFO " + start.format(r, r) for r in (0, 1, 3))
     report = judge(read_texts(tmp_path, {"job.log": log + "\n"}), shipped(), picture=True)
     assert [(one.rank, one.seen) for one in timeline(report).lanes] == [(0, True), (1, True), (3, True), (2, False)]
@@ -64,7 +65,8 @@ def test_ranks_that_no_input_shows_have_a_lane_that_says_so(tmp_path: Path) -> N
 
 def test_input_without_any_time_is_placed_by_order(tmp_path: Path) -> None:
     """No time is made up where none is printed, and the picture says so."""
-    log = '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 3, in <module>\n[rank0]: ValueError: no\n'
+    lines = ("Traceback (most recent call last):", '  File "/w/train.py", line 3, in <module>', "ValueError: no")
+    log = "".join(f"[rank0]: {line}\n" for line in lines)
     report = judge(read_texts(tmp_path, {"job.log": log}), shipped(), picture=True)
     t = timeline(report)
     assert t.start is UNSET
@@ -74,10 +76,10 @@ def test_input_without_any_time_is_placed_by_order(tmp_path: Path) -> None:
 
 def test_kernel_lines_share_the_picture_with_the_ranks(tmp_path: Path) -> None:
     """An Xid in a host's log has a lane of its own beside the host's ranks, at its time."""
-    job = (
-        "[2026-05-26 12:00:10] a01:923:923 [0] NCCL INFO ncclCommInitRankConfig comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 "
-        "busId 1b000 commId 0x65adb76f349e61cc - Init COMPLETE\n[2026-05-26 12:09:10] a01:923:923 [0] NCCL WARN Cuda failure 'unspecified launch failure'\n"
-    )
+    head = "a01:923:923 [0] NCCL"
+    comm = "comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x65adb76f349e61cc"
+    job = f"[2026-05-26 12:00:10] {head} INFO ncclCommInitRankConfig {comm} - Init COMPLETE\n"
+    job += f"[2026-05-26 12:09:10] {head} WARN Cuda failure 'unspecified launch failure'\n"
     kernel = (
         "2026-05-26T12:05:00.000000 a01 kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=923, GPU has fallen off the bus.\n"
     )
