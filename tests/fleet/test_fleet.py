@@ -1,0 +1,185 @@
+"""What `fleet` says of stores that were made by hand, and in which forms."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ncclscope.fleet.model import FleetReport
+from ncclscope.fleet.page import render_page
+from ncclscope.fleet.query import fleet_report
+from ncclscope.fleet.text import render
+from ncclscope.scan.result import JobResult
+from ncclscope.scan.store import JobStore
+
+NASTY = "<script>alert(1)</script>\x1b[31m"
+
+
+def job(
+    number: int, hosts: list[str], cause: str | None, *, blamed: str | None = None, gpu: str | None = None, day: int = 1,
+    lines: tuple[str, ...] = (),
+) -> JobResult:  # fmt: skip
+    row = {
+        "root": "/data", "fingerprint": str(number), "tool_version": "1", "verdict": "cause_found" if cause else "no_failure",
+        "category": cause, "rule": "NS0000" if cause else None, "ranks": 8, "wall_s": 3600.0, "day": f"2026-05-{day:02}",
+    }  # fmt: skip
+    culprits = [(0, 1, blamed, gpu, None, "1650000000001" if gpu else None, None)] if blamed else []
+    rows = {
+        "hosts": [(h,) for h in hosts],
+        "culprits": culprits,
+        "versions": [("nccl", "2.28.9")],
+        "unexplained": [("nccl.warn", "a.log", i, 1, text) for i, text in enumerate(lines)],
+        "xids": [(blamed, gpu, None, "1650000000001", 79, 2)] if gpu else [],
+    }
+    return JobResult(number, f"job-{number:06}", row, b"{}", rows)  # type: ignore[arg-type]
+
+
+def report(tmp_path: Path, jobs: list[JobResult], name: str = "s.db") -> FleetReport:
+    with JobStore(tmp_path / name, create=True) as store:
+        store.put(jobs)
+        return fleet_report(store.db)
+
+
+def random_jobs(seed: int, bad: str | None = None) -> list[JobResult]:
+    """Jobs of one to eight hosts out of 60, a quarter failing; `bad` takes part in a third of the failures."""
+    chance = random.Random(seed)  # noqa: S311
+    jobs = []
+    for number in range(400):
+        hosts = [f"node{i:02}" for i in chance.sample(range(60), chance.choice([1, 2, 4, 8]))]
+        fails = chance.random() < 0.25
+        if fails and bad and chance.random() < 0.33:
+            hosts[-1] = bad
+        guilty = bad if bad in hosts else chance.choice(hosts)
+        blamed = guilty if fails and chance.random() < 0.5 else None
+        jobs.append(job(number, hosts, "gpu-hang" if fails else None, blamed=blamed))
+    return jobs
+
+
+def test_a_node_of_a_third_of_the_failures_is_first(tmp_path: Path) -> None:
+    """In ten corpora it leads, and is said to stand out."""
+    for seed in range(10):
+        nodes = report(tmp_path, random_jobs(seed, "node99"), f"{seed}.db").nodes
+        assert (nodes[0].host, nodes[0].stands_out) == ("node99", True)
+
+
+def test_chance_names_hardly_any_node(tmp_path: Path) -> None:
+    """Failures that fall by chance name a node in at most 5 of 100 corpora."""
+    named = sum(
+        any(node.stands_out for node in report(tmp_path, random_jobs(seed), f"{seed}.db").nodes) for seed in range(100)
+    )
+    assert named <= 5
+
+
+def test_two_failures_name_nobody(tmp_path: Path) -> None:
+    """However unlikely, two are a coincidence."""
+    jobs = [job(i, [f"n{i}"], None) for i in range(1000)]
+    jobs += [job(2000 + i, ["bad"], "gpu-hang", blamed="bad") for i in range(2)]
+    assert not any(node.stands_out for node in report(tmp_path, jobs).nodes)
+
+
+def test_nodes_always_together_are_said_to_be(tmp_path: Path) -> None:
+    """Two hosts that share all jobs cannot be told apart, and each is listed with the other."""
+    jobs = [job(i, [f"n{i}"], None) for i in range(200)] + [job(500 + i, ["a", "b"], "gpu-hang") for i in range(8)]
+    nodes = {node.host: node for node in report(tmp_path, jobs).nodes}
+    assert nodes["a"].stands_out
+    assert (nodes["a"].together, nodes["b"].together) == (["b"], ["a"])
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    jobs = [job(i, ["n1", "n2"], None, day=1 + i % 5) for i in range(50)]
+    jobs += [
+        job(100 + i, ["n1", "bad"], "gpu-hang", blamed="bad", gpu="0000:1b:00.0", day=1 + i % 5,
+            lines=(f"Call to frob took {i} ms on rank {i}", NASTY))
+        for i in range(8)
+    ]  # fmt: skip
+    report(tmp_path, jobs)
+    return tmp_path / "s.db"
+
+
+def test_causes_days_gpus_and_versions_are_counted(whole: Path) -> None:
+    """Each by its jobs; rank-hours are hours times ranks."""
+    with JobStore(whole) as store:
+        found = fleet_report(store.db)
+    assert [(c.name, c.jobs, c.rank_hours) for c in found.causes] == [("gpu-hang", 8, 64.0)]
+    assert sum(d.jobs for d in found.days) == 58
+    assert sum(d.failed for d in found.days) == 8
+    assert [(g.host, g.gpu, g.blamed, g.stands_out, g.serials) for g in found.gpus] == [
+        ("bad", "0000:1b:00.0", 8, True, ["1650000000001"])
+    ]
+    assert [(x.gpu, x.xid, x.jobs, x.lines) for x in found.xids] == [("0000:1b:00.0", 79, 8, 16)]
+    assert [(v.version, v.jobs, v.failed) for v in found.versions] == [("2.28.9", 58, 8)]
+
+
+def test_unexplained_lines_of_one_shape_are_one_cluster(whole: Path) -> None:
+    """Numbers do not make a shape; the cluster has an example with its place."""
+    with JobStore(whole) as store:
+        clusters = fleet_report(store.db).clusters
+    (frob,) = [c for c in clusters if "frob" in c.template]
+    assert (frob.jobs, frob.lines, frob.job, frob.source) == (8, 8, "job-000100", "a.log")
+    assert frob.text.startswith("Call to frob took")
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+
+
+def test_the_page_stands_alone_and_runs_nothing(whole: Path) -> None:
+    """No link, no script, charts inside; text of logs is inert."""
+    with JobStore(whole) as store:
+        page = render_page(fleet_report(store.db), NASTY)
+    parser = _Links()
+    parser.feed(page)
+    assert "script" not in parser.tags
+    assert parser.links == []
+    assert "svg" in parser.tags
+    assert not re.search(r"url\(|@import", page)
+    assert "\x1b" not in page
+    assert "bad" in page
+
+
+def test_text_is_safe_for_a_terminal(whole: Path) -> None:
+    """Control characters of log lines are shown, not obeyed."""
+    with JobStore(whole) as store:
+        text = render(fleet_report(store.db))
+    assert "\x1b" not in text
+    assert "\\x1b" in text
+
+
+def run(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ncclscope", "fleet", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_command_prints_text_json_html_and_sql(whole: Path, tmp_path: Path) -> None:
+    """Each form by its option; merge makes a store that says the same, and so do two stores at once."""
+    assert "bad" in run(whole).stdout
+    first = json.loads(run(whole, "--format", "json").stdout)
+    assert first["jobs"] == 58
+    assert run(whole, "--format", "html").stdout.startswith("<!doctype html>")
+    assert "CREATE TABLE IF NOT EXISTS jobs" in run("--sql").stdout
+    merged = tmp_path / "m.db"
+    assert run("merge", whole, "-o", merged).returncode == 0
+    assert json.loads(run(merged, "--format", "json").stdout) == first
+    assert json.loads(run(whole, merged, "--format", "json").stdout) == first
+
+
+def test_a_store_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    """It is not made, and the message says what makes one."""
+    result = run(tmp_path / "no.db")
+    assert (result.returncode, "ncclscope scan" in result.stderr) == (2, True)
+    assert not (tmp_path / "no.db").exists()

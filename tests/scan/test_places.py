@@ -1,0 +1,163 @@
+"""Jobs in object stores, on web servers and on Ray: the same answers as from a directory."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from corpora import contents, make_corpus
+
+from ncclscope.scan.engines import LocalEngine
+from ncclscope.scan.files import ScanError
+from ncclscope.scan.ray_engine import RayEngine, batches
+from ncclscope.scan.run import ScanOptions, scan
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("corpus") / "archive"
+    make_corpus(out, jobs=10, failing=0.5, lines=100)
+    return out
+
+
+def local(path: str, store: Path) -> dict[str, list[str]]:
+    scan([path], store, lambda o: LocalEngine(o, 2), ScanOptions())
+    return contents(store)
+
+
+@pytest.fixture
+def bucket(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    pytest.importorskip("s3fs")
+    server_module = pytest.importorskip("moto.server")
+    import boto3
+
+    for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):
+        monkeypatch.setenv(name, value)
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    client = boto3.client("s3")
+    client.create_bucket(Bucket="logs")
+    for path in corpus.rglob("*.gz"):
+        client.upload_file(str(path), "logs", f"2026/archive/{path.relative_to(corpus)}")
+    yield "s3://logs/2026/archive"
+    server.stop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_bucket_says_what_the_directory_says(corpus: Path, bucket: str, tmp_path: Path) -> None:
+    """A scan of an s3:// prefix equals the local one, and a second scan of it reads nothing."""
+    assert local(bucket, tmp_path / "s3.db") == local(str(corpus), tmp_path / "local.db")
+    again = scan([bucket], tmp_path / "s3.db", lambda o: LocalEngine(o, 1), ScanOptions())
+    assert (again.jobs, again.read) == (10, 0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_file_on_a_web_server_is_read(corpus: Path, tmp_path: Path) -> None:
+    """http:// names a file."""
+    pytest.importorskip("aiohttp")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(corpus))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    path = next((corpus / "job-000000").glob("*.gz"))
+    url = f"http://127.0.0.1:{server.server_port}/job-000000/{path.name}"
+    found = local(url, tmp_path / "http.db")
+    server.shutdown()
+    assert found["findings"] or "no_failure" in found["jobs"][0]
+    assert path.name in found["inputs"][0]
+
+
+def test_an_unknown_scheme_says_what_is_known(tmp_path: Path) -> None:
+    """The message names the schemes."""
+    pytest.importorskip("fsspec")
+    with pytest.raises(ScanError, match="s3"):
+        local("nonsense://bucket/x", tmp_path / "s.db")
+
+
+class _StandInRay:
+    """Does what the engine asks of Ray in this process; the first task of each job in `deadly` loses its worker."""
+
+    class WorkerCrashedError(Exception):
+        pass
+
+    def __init__(self, losses: int) -> None:
+        lost = type("Lost", (Exception,), {})
+        self.exceptions = SimpleNamespace(
+            WorkerCrashedError=self.WorkerCrashedError, NodeDiedError=lost, OutOfMemoryError=lost, ObjectLostError=lost,
+            RayTaskError=type("RayTaskError", (Exception,), {}),
+        )  # fmt: skip
+        self.losses = losses
+        self.closed = False
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **_: object) -> None:
+        pass
+
+    def shutdown(self) -> None:
+        self.closed = True
+
+    def remote(self, **_: object) -> Any:
+        return lambda function: SimpleNamespace(remote=lambda *args: functools.partial(function, *args))
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
+
+    def wait(self, running: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        return running[:num_returns], running[num_returns:]
+
+    def get(self, reference: Any) -> Any:
+        if self.losses:
+            self.losses -= 1
+            raise self.WorkerCrashedError
+        return reference()
+
+
+def test_jobs_of_a_lost_ray_worker_are_done_again(corpus: Path, tmp_path: Path) -> None:
+    """Where Ray gives a task up, each of its jobs is done alone, and the store is that of a local scan."""
+    ray = _StandInRay(losses=1)
+    summary = scan([str(corpus)], tmp_path / "ray.db", lambda o: RayEngine(o, ray=ray), ScanOptions())
+    assert (summary.read, summary.unread, ray.closed) == (10, 0, True)
+    assert contents(tmp_path / "ray.db") == local(str(corpus), tmp_path / "local.db")
+
+
+def test_ray_tasks_hold_every_job_once(corpus: Path) -> None:
+    """Batches are never empty and leave nothing out."""
+    jobs = [SimpleNamespace(size=size) for size in (1, 40 << 20, 1, 1, 50 << 20, *[1] * 70)]
+    found = list(batches(iter(jobs)))  # type: ignore[arg-type]
+    assert [job for batch in found for job in batch] == jobs
+    assert all(found)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_cluster_gives_the_same_store_with_a_node_killed(corpus: Path, tmp_path: Path) -> None:
+    """Two nodes, one of them killed while the scan runs: the store is that of a local scan."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 100 << 20})
+    try:
+        node = cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+        cluster.wait_for_nodes()
+
+        class Killing(RayEngine):
+            def run(self, jobs: Iterator[Any]) -> Iterator[Any]:
+                killed = False
+                for answer in super().run(jobs):
+                    if not killed:
+                        killed = True
+                        cluster.remove_node(node, allow_graceful=False)
+                    yield answer
+
+        scan([str(corpus)], tmp_path / "ray.db", lambda o: Killing(o, cluster.address), ScanOptions())
+    finally:
+        cluster.shutdown()
+    assert contents(tmp_path / "ray.db") == local(str(corpus), tmp_path / "local.db")

@@ -1,0 +1,206 @@
+"""A scan's answers, and that it can be stopped, repeated and divided."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from corpora import contents, make_corpus
+
+from ncclscope.pipeline import analyze
+from ncclscope.report import to_json
+from ncclscope.scan.engines import LocalEngine, WorkerOptions
+from ncclscope.scan.files import ScanError
+from ncclscope.scan.jobs import Job
+from ncclscope.scan.result import JobResult
+from ncclscope.scan.run import ScanOptions, Summary, scan
+from ncclscope.scan.store import JobStore, merge
+from ncclscope.scan.worker import Analyst
+
+JOBS = 24
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("corpus") / "archive"
+    make_corpus(out, jobs=JOBS, failing=0.5, lines=200)
+    return out
+
+
+@pytest.fixture(scope="module")
+def stored(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("store") / "all.db"
+    run(corpus, store)
+    return store
+
+
+def run(path: Path, store: Path, *, jsonl: Path | None = None, **options: object) -> Summary:
+    return scan([str(path)], store, lambda o: LocalEngine(o, 2), ScanOptions(**options), jsonl=jsonl)  # type: ignore[arg-type]
+
+
+def test_each_job_gets_the_report_of_a_triage_of_its_files(corpus: Path, tmp_path: Path) -> None:
+    """The lines of --jsonl hold, for every job, exactly what triage says of its files alone."""
+    run(corpus, tmp_path / "s.db", jsonl=tmp_path / "s.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert sorted(line["job"] for line in lines) == [f"job-{i:06}" for i in range(JOBS)]
+    for line in lines:
+        files = sorted(str(path) for path in (corpus / line["job"]).iterdir())
+        assert line["report"] == json.loads(to_json(analyze(files)))
+
+
+def test_failing_jobs_are_found_and_healthy_ones_are_not(corpus: Path, stored: Path) -> None:
+    """Verdicts agree with what the corpus was made of."""
+    truth = {t["job"]: t["fails"] for t in json.loads((corpus / "truth.json").read_text())}
+    with JobStore(stored) as store:
+        verdicts = dict(store.db.execute("SELECT name, verdict FROM jobs"))
+    assert {name: verdict == "cause_found" for name, verdict in verdicts.items()} == truth
+    assert {v for name, v in verdicts.items() if not truth[name]} == {"no_failure"}
+
+
+def test_only_what_changed_is_read_again(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """A second scan reads nothing; after one file changed, its job alone."""
+    archive, store = tmp_path / "archive", tmp_path / "s.db"
+    shutil.copytree(corpus, archive)
+    assert run(archive, store).read == JOBS
+    assert run(archive, store).read == 0
+    path = next((archive / "job-000003").glob("*.gz"))
+    os.utime(path, (1, 1))
+    assert run(archive, store).read == 1
+    assert contents(store) == contents(stored)
+
+
+def test_a_bad_file_is_recorded_and_the_rest_goes_on(corpus: Path, tmp_path: Path) -> None:
+    """A truncated and an unreadable file cost nothing but themselves."""
+    archive = tmp_path / "archive"
+    shutil.copytree(corpus, archive)
+    whole = next((archive / "job-000000").glob("*.gz"))
+    whole.write_bytes(whole.read_bytes()[:300])
+    (archive / "job-bad").mkdir()
+    (archive / "job-bad" / "rank0.log").write_bytes(b"")
+    summary = run(archive, tmp_path / "s.db")
+    assert (summary.read, summary.unread >= 1) == (JOBS + 1, True)
+    with JobStore(tmp_path / "s.db") as store:
+        (note,) = store.db.execute("SELECT note FROM inputs WHERE path LIKE 'job-000000/%' AND note IS NOT NULL").fetchone()
+        (verdict,) = store.db.execute("SELECT verdict FROM jobs WHERE name = 'job-bad'").fetchone()
+    assert "truncated gzip" in note
+    assert verdict == "unreadable"
+
+
+def test_shards_merged_are_the_whole(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """Three shards, merged, say what one scan says; merging twice changes nothing."""
+    parts = []
+    for i in (1, 2, 3):
+        parts.append(tmp_path / f"{i}.db")
+        run(corpus, parts[-1], shard=(i, 3))
+    with JobStore(tmp_path / "all.db", create=True) as into:
+        assert merge(into, parts) == JOBS
+        merge(into, parts[:2])
+    assert contents(tmp_path / "all.db") == contents(stored)
+
+
+def test_a_killed_scan_goes_on_where_it_stood(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """SIGKILL at ten random moments; the scans after them leave the store of an undisturbed one, and whole JSON lines."""
+    store, lines = tmp_path / "s.db", tmp_path / "s.jsonl"
+    command = [sys.executable, "-m", "ncclscope", "scan", str(corpus), "--store", str(store), "--jsonl", str(lines), "-j", "2"]
+    chance = random.Random(5)  # noqa: S311
+    for _ in range(10):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(chance.random() * 1.5)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert contents(store) == contents(stored)
+    names = [json.loads(line)["job"] for line in lines.read_text().splitlines()]
+    assert sorted(names) == [f"job-{i:06}" for i in range(JOBS)]
+
+
+class _Deadly(Analyst):
+    """Ends its process when it reads one job, as the kernel does when memory is short."""
+
+    def run(self, job: Job, progress: Callable[[str, int], None] | None = None) -> list[JobResult]:
+        if job.name == "job-000005":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(job, progress)
+
+
+class _DeadlyOptions(WorkerOptions, frozen=True):
+    def analyst(self) -> Analyst:
+        return _Deadly()
+
+
+def test_a_job_that_kills_its_worker_is_recorded(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """The job is named as the one; all others are done, those that the dead worker held too."""
+    summary = scan([str(corpus)], tmp_path / "s.db", lambda _: LocalEngine(_DeadlyOptions(), 2), ScanOptions())
+    assert (summary.read, summary.unread) == (JOBS, 1)
+    with JobStore(tmp_path / "s.db") as store:
+        (problem,) = store.db.execute("SELECT problem FROM jobs WHERE name = 'job-000005'").fetchone()
+    assert "SIGKILL" in problem
+    lost = [row for row in contents(tmp_path / "s.db")["jobs"] if "'job-000005'" not in row]
+    assert lost == [row for row in contents(stored)["jobs"] if "'job-000005'" not in row]
+
+
+def test_an_archive_is_a_job_and_a_pattern_splits_it(corpus: Path, tmp_path: Path) -> None:
+    """A .tar.gz of two jobs is one job, with a pattern two, each with its own finding; both are read once."""
+    archive = tmp_path / "logs" / "day.tar.gz"
+    archive.parent.mkdir()
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in ("job-000000", "job-000001"):
+            tar.add(corpus / name, arcname=name)
+    assert run(archive.parent, tmp_path / "one.db").read == 1
+    assert run(archive, tmp_path / "two.db", pattern=r"/(job-\d+)/").read == 2
+    assert run(archive, tmp_path / "two.db", pattern=r"/(job-\d+)/").read == 0
+    with JobStore(tmp_path / "two.db") as store:
+        found = [name for (name,) in store.db.execute("SELECT name FROM jobs ORDER BY name")]
+    assert found == ["job-000000", "job-000001"]
+
+
+def test_another_grouping_is_refused(corpus: Path, tmp_path: Path) -> None:
+    """The same files under other names would be counted twice."""
+    run(corpus, tmp_path / "s.db", limit=1)
+    with pytest.raises(ScanError, match="no --job-pattern"):
+        run(corpus, tmp_path / "s.db", pattern="job-(.*)/")
+
+
+def test_limit_and_since_leave_jobs_out(corpus: Path, tmp_path: Path) -> None:
+    """--limit takes the first jobs by name; --since those written after a moment."""
+    assert run(corpus, tmp_path / "a.db", limit=3).read == 3
+    assert run(corpus, tmp_path / "b.db", since=time.time() + 3600).read == 0
+    assert run(corpus, tmp_path / "c.db", since=0.0).read == JOBS
+
+
+@pytest.mark.parametrize("make", ["text", "other database"])
+def test_a_file_that_is_no_store_is_left_alone(corpus: Path, tmp_path: Path, make: str) -> None:
+    """What is no store is named as such and not touched."""
+    path = tmp_path / "x.db"
+    if make == "text":
+        path.write_text("precious notes, long enough to be no header of a database at all\n" * 20)
+    else:
+        import sqlite3
+
+        db = sqlite3.connect(path)
+        db.execute("CREATE TABLE mine (a)")
+        db.commit()
+        db.close()
+    before = path.read_bytes()
+    with pytest.raises(ScanError, match=r"x\.db"):
+        run(corpus, path)
+    assert path.read_bytes() == before
+
+
+@pytest.fixture(autouse=True)
+def _no_processes_left() -> Iterator[None]:
+    """No worker outlives its scan."""
+    yield
+    import multiprocessing
+
+    assert not multiprocessing.active_children()
