@@ -69,6 +69,7 @@ def unless_probe(refine: Refine | None = None) -> Refine:
         if more is None or not at_info(line):
             return more
         kept = {name: value for name, value in more.items() if name not in ("cause", "suggests")}
-        return {**kept, "nature": "noise", "cause": "", "probe": True}
+        # Constants of the pattern come before what a refinement adds, so both names are emptied here.
+        return {**kept, "nature": "noise", "cause": "", "suggests": "", "probe": True}
 
     return refined
