@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "cases"
 HEALTHY = ("healthy-eager-all", "healthy-226", "healthy-218-2node", "w8-healthy")
-FAILING = ("device-assert", "oom-gpu", "shm-dataloader", "raise-bare", "coll-mismatch", "ima", "world-mismatch")
+FAILING = ("device-assert", "oom-gpu", "shm-dataloader", "raise-bare", "coll-mismatch-detail", "ima", "world-mismatch")
 _HOST = re.compile(r"\b(?:gpu-node|hpc-gpu|train-7f9c-worker|dgx)-\d+")
 _WORDS = "shard loader prefetch tokenizer attention optimizer scheduler checkpoint gradient microbatch warmup".split()
 

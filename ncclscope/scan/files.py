@@ -18,6 +18,9 @@ __all__ = ["File", "Root", "ScanError", "filesystem_of", "is_url", "list_root", 
 # The extra that brings the file system of a URL.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "http": "http", "https": "http"}
 
+# What object stores and web servers call the mark that changes with the content, the best first.
+_TAGS = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "Last-Modified", "updated")
+
 
 class ScanError(NcclscopeError):
     """A scan that cannot start or go on; the message says what to change."""
@@ -155,9 +158,11 @@ def _list_remote(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
         path = full[len(top) :].lstrip("/") if full.startswith(top) else full
         if is_skipped(path):
             continue
-        size = info.get("size")
-        if size is None:
-            problems.append((path, "its size is not known"))
+        try:  # web servers list names alone
+            known = info if info.get("size") is not None else system.info(full)
+        except (OSError, ValueError) as error:
+            problems.append((path, _reason(error)))
             continue
-        tag = info.get("ETag") or info.get("etag") or info.get("md5Hash") or info.get("LastModified") or ""
-        yield File(path, int(size), None, str(tag).strip('"'))
+        tag = next((known[name] for name in _TAGS if known.get(name)), "")
+        # A server need not tell the size of what it makes while it is asked.
+        yield File(path, int(known.get("size") or 0), None, str(tag).strip('"'))

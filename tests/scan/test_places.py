@@ -70,6 +70,7 @@ def test_a_file_on_a_web_server_is_read(corpus: Path, tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{server.server_port}/job-000000/{path.name}"
     found = local(url, tmp_path / "http.db")
     server.shutdown()
+    server.server_close()
     assert found["findings"] or "no_failure" in found["jobs"][0]
     assert path.name in found["inputs"][0]
 
