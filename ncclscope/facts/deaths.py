@@ -81,9 +81,10 @@ def add_death_facts(basis: Basis) -> None:
         basis.who(e).rank for e in basis.events("py.exception") if e.get("nature_of") not in ("signal",)
     } - {None}
     deaths: dict[tuple[int | None, str], list[Event]] = {}
+    stopped = _stopped_by_others(basis)
     for event in basis.events(*_EXITS):
         how = _how(event)
-        if how is None or how in _SENT_TO_STOP:
+        if how is None or (how in _SENT_TO_STOP and event.get("pid") not in stopped):
             continue
         rank = basis.who(event).rank
         # An abort that only a crash handler tells of has its reason in what was printed before it.
@@ -108,7 +109,64 @@ def add_death_facts(basis: Basis) -> None:
             ranks=[] if rank is None else [rank],
             hosts=[] if host is None else [host],
         )
+    _exited(basis)
     _quiet(basis, excepted | aborting)
+
+
+def _stopped_by_others(basis: Basis) -> set[int]:
+    """The one process, if it is one, that a signal to stop ended although its launcher, which names all that it stops
+    and was not told to stop itself, did not send it."""
+    if basis.events("launch.received_signal", "slurm.cancelled", "slurm.terminating", "py.keyboard_interrupt"):
+        return set()
+    sent = {e.get("pid") for e in basis.events("launch.sigterm_sent")}
+    if not sent:
+        return set()
+    ended = {
+        pid
+        for e in basis.events("launch.child_exit")
+        if _how(e) in _SENT_TO_STOP and isinstance(pid := e.get("pid"), int) and pid not in sent
+    }
+    failed = [e for e in basis.events("launch.child_exit") if e.get("pid") not in ended]
+    return ended if len(ended) == 1 and not failed else set()
+
+
+# What ranks print themselves; a launcher's table alone does not say what they printed.
+_RANKS_WORDS = ("nccl.", "torch.", "py.", "cuda.")
+
+
+def _exited(basis: Basis) -> None:
+    """rank.died for the one process that a launcher saw exit with a code of its own and that printed no error, while its
+    output was there to read."""
+    failures = {
+        (basis.who(e).rank, code): e
+        for e in basis.events("launch.child_exit", "launch.process_failed")
+        if isinstance(code := e.get("exit_code"), int) and 0 < code < 126
+    }
+    if len(failures) != 1:
+        return
+    ((rank, code), event) = next(iter(failures.items()))
+    if rank is None:
+        return
+    spoken = [e for e in basis.events() if e.kind.startswith(_RANKS_WORDS)]
+    own = [e for e in spoken if basis.who(e).rank == rank]
+    # Code 1 is what every exception ends with: only a rank whose own lines are there can be said to have been silent.
+    if not (own if code == 1 else spoken or event.kind == "launch.process_failed"):
+        return
+    if any(e.get("cause") or e.kind in _OWN_ABORT for e in basis.events()):
+        return
+    failing = ("cause", "symptom")
+    if any(e.kind == "py.exception" for e in own) or any(
+        e.get("nature") in failing for e in spoken if basis.who(e).rank in (rank, None)
+    ):
+        return
+    sources = sorted({s.path for s in basis.store.streams if not s.hints.kernel})
+    basis.add(
+        "rank.died",
+        {"how": "exit", "exit_code": code, "shown_by": event.kind},
+        [event],
+        ranks=[rank],
+        absences=[AbsenceEvidence(f"an error of rank {rank}", sources[:8], "not_found")],
+    )
 
 
 def _merged(deaths: dict[tuple[int | None, str], list[Event]]) -> dict[tuple[int | None, str], list[Event]]:
@@ -130,7 +188,7 @@ def _aborts_in_general(basis: Basis, rank: int | None) -> bool:
 
 def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
     """Ranks whose peers saw their connection close, that no launcher lists and that printed no error themselves."""
-    closed = basis.events("nccl.peer_closed", "torch.gloo_closed")
+    closed = basis.events("nccl.peer_closed", "torch.gloo_closed") or _ended_before(basis)
     if not closed:
         return
     listed = {basis.who(e).rank for e in basis.events(*_EXITS, "py.fatal")} | set(
@@ -154,6 +212,16 @@ def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
             ranks=quiet,
             absences=[AbsenceEvidence(f"an error of rank {r}", sources[:8], "not_found") for r in quiet[:4]],
         )
+
+
+def _ended_before(basis: Basis) -> list[Event]:
+    """A launcher's report of ranks that timed out, when it had no other process left to stop: those had ended with 0."""
+    failed = basis.events("launch.child_exit")
+    nodes = [n for e in basis.events("nccl.comm_info") if isinstance(n := e.get("nnodes"), int)]
+    if not failed or basis.events("launch.sigterm_sent") or max(nodes, default=0) != 1:
+        return []
+    waited = {basis.who(e).rank for e in basis.events("torch.watchdog_timeout")}
+    return failed if all(basis.who(e).rank in waited for e in failed) else []
 
 
 def _world_of_launcher(basis: Basis) -> set[int] | None:

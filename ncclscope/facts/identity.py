@@ -16,6 +16,11 @@ from ncclscope.store import EventStore
 
 __all__ = ["Identity", "Who"]
 
+# Names that every host has for itself: torchrun's table says `localhost` where it was given no other name.
+_NO_HOST = frozenset({"localhost", "127.0.0.1", "::1"})
+# Lines in which a process tells of its own failure, with or without `[rankN]:` before them.
+_OWN_WORDS = ("py.exception", "py.exception_line", "torch.", "cuda.")
+
 # Events whose own `rank` field is a global rank by construction.
 _GLOBAL_RANK_KINDS = frozenset(
     """launch.failure_row launch.child_exit launch.error_file ray.rank_map nccl.duplicate_gpu
@@ -53,6 +58,7 @@ class Identity:
         self._join_stacks()
         self._join_tasks()
         self.hosts = self._all_hosts()
+        self._failed_alone = self._one_failure_of_file()
         self._rank_of_gpu = {
             (self.host_of_rank.get(rank), gpu): rank for rank, gpu in self.gpu_of_rank.items()
         }
@@ -100,6 +106,7 @@ class Identity:
         for event in self._store.events("ray.rank_map", "launch.failure_row", "launch.child_exit"):
             rank, pid = event.get("rank"), event.get("pid")
             host = event.get("host") or event.get("ip") or event.env.host
+            host = None if host in _NO_HOST else host
             if isinstance(rank, int) and isinstance(pid, int):
                 known = next(
                     (r for (h, p), r in self.rank_of_process.items() if p == pid and (not host or h == host)),
@@ -169,6 +176,41 @@ class Identity:
             elif not shifted and (len(tasks) > 1 or self.world == 1):
                 self.rank_of_task[task] = task
 
+    def _one_failure_of_file(self) -> dict[str, tuple[int, int]]:
+        """Files in which one process alone failed by itself and one traceback alone is nobody's: its rank, and the last line
+        that is about this failure.
+
+        PyTorch writes `[rankN]:` before a traceback only once the process group is there.
+        """
+        failed: dict[str, dict[int | None, int]] = defaultdict(dict)
+        last = max((e.ref.line for e in self._store.events()), default=0)
+        for event in self._store.events("launch.child_exit", "launch.process_failed"):
+            code = event.get("exit_code")
+            if event.kind == "launch.process_failed":
+                rank, upto = (event.get("local_rank") if len(self.hosts) <= 1 else None), last  # the traceback follows
+            elif isinstance(code, int) and code > 0:
+                rank, upto = self._direct_rank(event), event.ref.line
+                if rank is None and isinstance(pid := event.get("pid"), int):
+                    rank = self._rank_of_pid(pid)
+            else:
+                continue
+            failed[event.ref.path][rank if isinstance(rank, int) else None] = upto
+        orphans: Counter[str] = Counter(
+            e.ref.path
+            for e in self._store.events("py.exception")
+            if e.get("nature_of") not in ("echo", "signal") and self._direct_rank(e) is None and e.env.task is None
+        )
+        alone: dict[str, tuple[int, int]] = {}
+        for path, ranks in failed.items():
+            rank, order = next(iter(ranks.items()))
+            if len(ranks) == 1 and rank is not None and orphans[path] == 1:
+                alone[path] = rank, order
+        return alone
+
+    def _rank_of_pid(self, pid: int) -> int | None:
+        same = {r for (_, p), r in self.rank_of_process.items() if p == pid}
+        return same.pop() if len(same) == 1 else None
+
     def _process_rank(self, event: Event) -> int | None:
         pid = event.env.pid
         if pid is None:
@@ -216,11 +258,17 @@ class Identity:
             else event.env.pid
         )
         if rank is None and isinstance(pid, int):
-            same = {r for (_, p), r in self.rank_of_process.items() if p == pid}
-            rank = same.pop() if len(same) == 1 else None
+            rank = self._rank_of_pid(pid)
+        if rank is None and event.kind == "launch.process_failed" and len(self.hosts) <= 1:
+            local = event.get("local_rank")  # torch.multiprocessing.spawn numbers the processes of one host
+            rank = local if isinstance(local, int) else None
+        if rank is None and event.kind.startswith(_OWN_WORDS) and event.get("nature") in ("cause", "symptom"):
+            alone = self._failed_alone.get(event.ref.path)
+            if alone and event.ref.line <= alone[1]:
+                rank = alone[0]
         host = event.env.host if event.env.logger in ("nccl", "kernel") or event.env.host else None
         named = event.get("host")
-        if host is None and isinstance(named, str):
+        if host is None and isinstance(named, str) and named not in _NO_HOST:
             host = named
         if host is None and rank is not None:
             host = self.host_of_rank.get(rank)
