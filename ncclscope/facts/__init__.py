@@ -135,7 +135,14 @@ def _shape(basis: Basis, ending: Ending) -> None:
     progressing = ending.silent_s is not None and ending.silent_s < 20
     basis.add(
         "job.end",
-        {"how": ending.how, "silent_s": ending.silent_s, "progressing": progressing, "still": ending.still},
+        {
+            "how": ending.how,
+            "silent_s": ending.silent_s,
+            "silent_min": None if ending.silent_s is None else int(ending.silent_s // 60),
+            "progressing": progressing,
+            "still": ending.still,
+            "asked": basis.options.as_of is not None,
+        },
         by,
     )
 

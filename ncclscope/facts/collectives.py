@@ -126,8 +126,6 @@ def _other_size(basis: Basis, group: GroupProgress) -> bool:
             "ALLTOALL_BASE",
             "ALLTOALL",
             "COALESCED",
-            "ALLGATHER",
-            "REDUCE_SCATTER",
         }:
             continue  # sizes may differ between ranks by design
         found = _minority(sizes)
@@ -214,6 +212,36 @@ def _fewer(basis: Basis, group: GroupProgress) -> bool:
     return True
 
 
+# Operations that no rank can finish before every rank took part.
+_TOGETHER = ("ALLREDUCE", "_ALLGATHER_BASE", "ALLGATHER", "BARRIER", "ALLREDUCE_COALESCED")
+
+
+def _finished_on_some(basis: Basis, group: GroupProgress) -> bool:
+    """A collective that some ranks finished, while others wait in theirs of that number: it was not the same one."""
+    waits = {r: s for r, e in group.timeouts.items() if isinstance(s := e.get("seq"), int)}
+    lowest = min(waits.values(), default=0)
+    behind = sorted(r for r, seq in waits.items() if seq == lowest)
+    ahead = sorted(r for r, seq in waits.items() if seq > lowest and group.completed.get(r, (0, None))[0] >= lowest)
+    op = group.timeouts[behind[0]].get("optype") if behind else None
+    if not ahead or op not in _TOGETHER:
+        return False
+    basis.add(
+        "collective.diverged",
+        {
+            "how": "apart",
+            "group": group.name,
+            "seq": lowest,
+            "op": str(op),
+            "behind": tuple(behind),
+            "ahead": tuple(ahead),
+            "size": len(waits),
+            "tie": True,
+        },
+        [group.timeouts[r] for r in (*behind[:2], *ahead[:2])],
+    )
+    return True
+
+
 def _nobody(basis: Basis, group: GroupProgress) -> None:
     """Everyone who spoke waits in the same place: blame a rank that said nothing, or say that nothing is visible."""
     waiting = set(group.timeouts) | set(group.enqueued)
@@ -223,6 +251,8 @@ def _nobody(basis: Basis, group: GroupProgress) -> None:
     deduplicated = any(s.deduplicated for s in basis.store.streams)
     quiet = sorted((everyone & seen) - waiting)
     first = next(iter(group.timeouts.values()), None)
+    if _finished_on_some(basis, group):
+        return
     fields = {
         "group": group.name,
         "seq": first.get("seq") if first else None,

@@ -196,6 +196,7 @@ def _silent_before_start(basis: Basis, ending: Ending) -> None:
             "coverage": coverage,
             "shape": "before_start",
             "still": ending.still,
+            "so_far": "so far" if ending.still else None,
         },
         events[:5] + ([ending.by] if ending.by else []),
         ranks=[

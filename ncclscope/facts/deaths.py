@@ -109,8 +109,8 @@ def add_death_facts(basis: Basis) -> None:
             ranks=[] if rank is None else [rank],
             hosts=[] if host is None else [host],
         )
-    _exited(basis)
-    _quiet(basis, excepted | aborting)
+    if not _exited(basis):
+        _quiet(basis, excepted | aborting)
 
 
 def _stopped_by_others(basis: Basis) -> set[int]:
@@ -134,7 +134,7 @@ def _stopped_by_others(basis: Basis) -> set[int]:
 _RANKS_WORDS = ("nccl.", "torch.", "py.", "cuda.")
 
 
-def _exited(basis: Basis) -> None:
+def _exited(basis: Basis) -> bool:
     """rank.died for the one process that a launcher saw exit with a code of its own and that printed no error, while its
     output was there to read."""
     failures = {
@@ -143,22 +143,24 @@ def _exited(basis: Basis) -> None:
         if isinstance(code := e.get("exit_code"), int) and 0 < code < 126
     }
     if len(failures) != 1:
-        return
+        return False
     ((rank, code), event) = next(iter(failures.items()))
     if rank is None:
-        return
+        return False
     spoken = [e for e in basis.events() if e.kind.startswith(_RANKS_WORDS)]
     own = [e for e in spoken if basis.who(e).rank == rank]
     # Code 1 is what every exception ends with: only a rank whose own lines are there can be said to have been silent.
     if not (own if code == 1 else spoken or event.kind == "launch.process_failed"):
-        return
+        return False
     if any(e.get("cause") or e.kind in _OWN_ABORT for e in basis.events()):
-        return
+        return False
     failing = ("cause", "symptom")
     if any(e.kind == "py.exception" for e in own) or any(
-        e.get("nature") in failing for e in spoken if basis.who(e).rank in (rank, None)
+        e.get("nature") in failing
+        for e in spoken
+        if (who := basis.who(e).rank) == rank or (who is None and e.ref.path == event.ref.path)
     ):
-        return
+        return False
     sources = sorted({s.path for s in basis.store.streams if not s.hints.kernel})
     basis.add(
         "rank.died",
@@ -167,6 +169,7 @@ def _exited(basis: Basis) -> None:
         ranks=[rank],
         absences=[AbsenceEvidence(f"an error of rank {rank}", sources[:8], "not_found")],
     )
+    return True
 
 
 def _merged(deaths: dict[tuple[int | None, str], list[Event]]) -> dict[tuple[int | None, str], list[Event]]:

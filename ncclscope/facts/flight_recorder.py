@@ -11,8 +11,8 @@ from ncclscope.report import AbsenceEvidence, LineEvidence
 
 __all__ = ["add_flight_recorder_facts"]
 
-# Sizes of these may differ between ranks by design.
-_UNEVEN = ("all_to_all", "alltoall", "scatter", "gather", "send", "recv", "coalesced")
+# Sizes of these may differ between ranks by design: `nccl:gather`, not `nccl:all_gather`.
+_UNEVEN = ("all_to_all", "alltoall", ":scatter", ":gather", "send", "recv", "coalesced")
 
 
 def add_flight_recorder_facts(basis: Basis) -> bool:

@@ -11,11 +11,11 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.shape": ("how large the job is", ("hosts", "nranks")),
     "job.end": (
         "how the input ends: completed, signalled, failed or open; silent_s is the silence before that end",
-        ("how", "silent_s", "progressing", "still"),
+        ("how", "silent_s", "silent_min", "progressing", "still", "asked"),
     ),
     "init.silent": (
         "processes printed their NCCL banner and nothing more of init, to a known end",
-        ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "shape", "still"),
+        ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "shape", "still", "so_far"),
     ),
     "init.unfinished": (
         "the input ends before some process finished init, with no failure and no known end: a hang or a cut capture",
@@ -38,7 +38,7 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "collective.diverged": (
-        "ranks disagree about a collective: how is op, size, fewer or silent",
+        "ranks disagree about a collective: how is op, size, fewer, silent, held or apart (finished on some ranks only)",
         (
             "how",
             "group",

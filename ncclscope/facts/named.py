@@ -67,6 +67,9 @@ def _counted(basis: Basis, via: str, kind: str, size: str) -> None:
         return
     seen = basis.identity.seen_ranks(basis.events())
     missing = set(range(want)) - seen if len(seen) == have else set()
+    waiting = {basis.who(e).rank for e in events}
+    if not missing and have == len(waiting) and None not in waiting:
+        missing = set(range(want)) - {r for r in waiting if r is not None}  # whoever came is who waits
     _awaited(basis, via, events, missing, have=have, want=want)
 
 
