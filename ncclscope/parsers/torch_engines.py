@@ -270,6 +270,15 @@ PATTERNS: tuple[Pattern, ...] = (
         )
         for words in ("| grad norm: nan |", "| grad norm: inf |", "| lm loss: NAN |", "| lm loss: INF |")
     ),
+    # DeepEP dispatch NVL receiver timeout, channel: 8, RDMA: 1, nvl: 5, src RDMA: 1, src nvl: 1, start: 0, end: 0
+    # DeepEP timeout check failed: rank = 3, thread = 1, value = 1024)
+    # RuntimeError: DeepEP error: timeout (dispatch CPU)   (a kernel waited for what another rank sends)
+    Pattern(
+        "torch.deepep_timeout",
+        "DeepEP ",
+        r"\bDeepEP (?:[\w():-]+ ){0,8}timeout\b(?: check failed: rank = (?P<rank>\d+))?",
+        nature="symptom",
+    ),
     # Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0   (Apex; everyday life until the
     # scale has nothing left to give)
     Pattern(

@@ -135,6 +135,7 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
             r"Timed out waiting \d+ms for (?:send|recv)",
             r"failed to pass monitoredBarrier",
             r"successfully reached monitoredBarrier",
+            r"DeepEP error: timeout",
         ),
     ),
     (Judgement("store", "symptom", suggests="network-interface"), (r"[Gg]loo connectFullMesh failed",)),
@@ -245,6 +246,8 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
             r"Worker exit type:",
         ),
     ),
+    # PyTorch's own assumptions; whatever broke them came before
+    (Judgement("own", "symptom", suggests="torch-bug"), (r"INTERNAL ASSERT FAILED at",)),
 )
 # Megatron, autograd's anomaly mode, torch.multinomial, and trainers' own guards.
 _NAN = lazy(

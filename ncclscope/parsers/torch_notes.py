@@ -50,6 +50,15 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_exception_line,
         adds=("nature_of", "suggests"),
     ),
+    # An attempt has been made to start a new process before the   (several indented lines under `RuntimeError: `;
+    # multiprocessing with spawn and a script without its __main__ guard)
+    Pattern(
+        "py.exception_line",
+        "An attempt has been made to start a new process before the",
+        r"^\s*(?P<message>An attempt has been made to start a new process before the)",
+        nature="symptom",
+        fields={"type": "RuntimeError", "nature_of": "own", "suggests": "user-exception"},
+    ),
     # KeyboardInterrupt   (Ctrl-C, or a launcher's SIGINT)
     Pattern(
         "py.keyboard_interrupt",

@@ -37,6 +37,8 @@ def _exception(m: re.Match[str], line: Line) -> Mapping[str, Value]:
     # A race between the watchdog's event query and graph capture, on CUDA and HIP.
     if "capturing" in text:
         fields["suggests"] = "torch-bug"
+    if "INTERNAL ASSERT FAILED" in text:
+        fields["message"] = text
     return fields
 
 
@@ -329,7 +331,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"watchdog thread terminated with exception: (?P<text>.{0,300})",
         nature="symptom",
         refine=_exception,
-        adds=(*ADDED, "suggests"),
+        adds=(*ADDED, "suggests", "message"),
     ),
     # Collective WorkNCCL(SeqNum=33, ...) raised the following async exception: NCCL error: remote process
     # exited or there was a network error, NCCL version 2.26.2
@@ -339,7 +341,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"raised the following async exception: (?P<text>.{0,300})",
         nature="symptom",
         refine=_exception,
-        adds=(*ADDED, "suggests"),
+        adds=(*ADDED, "suggests", "message"),
     ),
     # [Rank 0] found async exception when checking for NCCL errors: NCCL error: ...   (up to 2.4)
     Pattern(
