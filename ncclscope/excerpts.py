@@ -59,6 +59,7 @@ def pick_lines(source: Input, ranges: Sequence[Range]) -> Iterator[tuple[int, li
     left = list(ranges)
     kept: dict[Range, list[bytes]] = {r: [] for r in left}
     at = 1  # number of the first line in the block
+    inside = False  # the block begins inside a line
     for block in _whole_lines(source.blocks()):
         if not left:
             break
@@ -67,9 +68,13 @@ def pick_lines(source: Input, ranges: Sequence[Range]) -> Iterator[tuple[int, li
         if left[0][0] <= end:
             lines = block.split(b"\n")
             for r in left:
-                kept[r] += lines[max(r[0], at) - at : min(r[1], end) - at + 1] if r[0] <= end else []
-            left = [r for r in left if r[1] > end]
-        at = end + 1
+                here = lines[max(r[0], at) - at : min(r[1], end) - at + 1] if r[0] <= end else []
+                if inside and here and r[0] <= at:
+                    kept[r][-1] += here.pop(0)
+                kept[r] += here
+        inside = not block.endswith(b"\n")
+        left = [r for r in left if r[1] >= end + (not inside)]
+        at = end + (not inside)
     for first, last in ranges:
         if kept[first, last]:
             yield first, kept[first, last]

@@ -114,6 +114,7 @@ class _State(msgspec.Struct):
     open: list[_Open] = msgspec.field(default_factory=list)
     raised: set[str] = msgspec.field(default_factory=set)
     line_no: int = 0
+    unended: bool = False  # the last block ended inside a line
     previous: bytes = b""
 
 
@@ -245,6 +246,9 @@ def _sample(block: bytes) -> list[bytes]:
 
 
 def _read_block(block: bytes, state: _State) -> None:
+    if block:
+        state.line_no -= state.unended  # the pieces of a long line are one line
+        state.unended = not block.endswith(b"\n")
     if state.unwrapper.splits_text:
         _read_every_line(block, state)
         return
