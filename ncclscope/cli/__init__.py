@@ -34,6 +34,6 @@ def _with_command(args: list[str], commands: Container[str]) -> list[str]:
         return args
     if args and args[0] in ("--help", "-h", "--version", "--install-completion", "--show-completion"):
         return args
-    if not args and sys.stdin.isatty():
+    if not args and (sys.stdin is None or sys.stdin.isatty()):
         return ["--help"]
     return ["triage", *args]

@@ -20,6 +20,7 @@ from ncclscope.arch import (
     read_library,
 )
 from ncclscope.arch.render import FileReport, Report, to_github, to_json, to_text
+from ncclscope.cli.common import is_terminal, write_out
 from ncclscope.knowledge.gpus import parse_capability
 
 _EXIT = {"pass": 0, "fail": 1, "unknown": 3}
@@ -137,18 +138,11 @@ def _print(report: Report, output_format: OutputFormat, output: Path | None) -> 
         text = to_json(report)
     elif output_format is OutputFormat.github:
         text = to_github(report)
-    elif output is None and "NO_COLOR" not in os.environ:
-        # Typer drops the colours when standard output is no terminal.
+    elif output is None and is_terminal() and not os.environ.get("NO_COLOR"):
         text = to_text(report, _style)
     else:
         text = to_text(report)
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, "utf-8")
-    except OSError as error:
-        _stop(f"cannot write {output}: {error.strerror}", _USAGE)
+    write_out(text, output)
 
 
 def _style(text: str, colour: str) -> str:

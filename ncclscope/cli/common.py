@@ -23,6 +23,7 @@ __all__ = [
     "chosen_pack",
     "die",
     "gpu_option",
+    "is_terminal",
     "moment_option",
     "pick_stdin",
     "write_out",
@@ -66,13 +67,18 @@ def pick_stdin(paths: list[str]) -> tuple[list[str], BinaryIO | None]:
 
     A standard input that is neither a terminal nor ever closed (cron) is never waited for when files are named.
     """
-    if "-" in paths:
+    if "-" in paths and sys.stdin is not None:
         return paths, sys.stdin.buffer
-    if paths:
+    if paths and "-" not in paths:
         return paths, None
     if sys.stdin is None or sys.stdin.isatty():
         die("no input: name files or directories, or pipe a log in (`kubectl logs ... | ncclscope`)")
     return ["-"], sys.stdin.buffer
+
+
+def is_terminal() -> bool:
+    """Whether standard output is one; a closed one is none."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def write_out(text: str, output: Path | None) -> None:
@@ -82,6 +88,10 @@ def write_out(text: str, output: Path | None) -> None:
         return
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
+        if output.is_symlink() or (output.exists() and not output.is_file()):
+            # A rename would put a file in the place of /dev/null, /dev/stdout or a pipe.
+            output.write_text(text, encoding="utf-8")
+            return
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(output)
     except OSError as error:
@@ -92,6 +102,8 @@ def write_out(text: str, output: Path | None) -> None:
 
 def _print(text: str) -> None:
     """To standard output in whatever encoding it has; a full disk is a named error, a closed pipe the caller's."""
+    if sys.stdout is None:
+        die("cannot write to standard output: it is closed; use -o FILE")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -137,7 +149,8 @@ def write_private(text: str, output: Path) -> None:
     """To a file that only its owner can read."""
     try:
         output.touch(mode=0o600)
-        output.chmod(0o600)
+        if output.is_file():  # not /dev/null, which is everybody's
+            output.chmod(0o600)
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         die(f"cannot write {output}: {error.strerror or error}")

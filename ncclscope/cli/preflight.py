@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from ncclscope.cli.common import is_terminal, write_out
 from ncclscope.preflight import identity
 from ncclscope.preflight.manifests import manifest as make_manifest
 from ncclscope.preflight.model import Report
@@ -98,7 +98,7 @@ def preflight(
     except identity.IdentityError as error:
         typer.echo(f"ncclscope preflight: {error}", err=True)
         raise typer.Exit(3) from error
-    _emit(
+    write_out(
         as_json(report, level) if format_ is Format.json else as_text(report, level, colour=_colour(output)),
         output,
     )
@@ -114,7 +114,7 @@ def _print_manifest(manifest: Manifest, image: str | None, output: Path | None) 
         text = make_manifest(manifest.value, image)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    _emit(text, output)
+    write_out(text, output)
 
 
 def _compared(node: Node, path: Path) -> Report:
@@ -139,16 +139,5 @@ def _note(node: Node, path: Path) -> None:
         raise typer.Exit(2) from error
 
 
-def _emit(text: str, output: Path | None) -> None:
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        typer.echo(f"ncclscope preflight: {output}: cannot be written: {error.strerror}", err=True)
-        raise typer.Exit(2) from error
-
-
 def _colour(output: Path | None) -> bool:
-    return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return output is None and is_terminal() and not os.environ.get("NO_COLOR")

@@ -15,6 +15,7 @@ from ncclscope.cli.common import (
     chosen_pack,
     die,
     gpu_option,
+    is_terminal,
     moment_option,
     pick_stdin,
     write_out,
@@ -153,7 +154,7 @@ def _text(report: Report, kind: ReportFormat, path: Path | None, *, timeline: bo
         return html.render(report)
     from ncclscope.reporters import terminal
 
-    return terminal.render(report, to_terminal=path is None and sys.stdout.isatty())
+    return terminal.render(report, to_terminal=path is None and is_terminal())
 
 
 def _redactor(seen: Read) -> Redactor:

@@ -74,6 +74,8 @@ def write(identity: Identity, path: Path) -> None:
         "boot_id": identity.boot_id,
         "library": {"path": identity.library, "sha256": identity.library_sha256},
     }
+    if path.exists() and not path.is_file():
+        raise IdentityError(f"{path}: is no regular file; name a file to write")
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
