@@ -81,8 +81,6 @@ def write_bundle(
     limit: int = 25_000_000,
 ) -> Bundled:
     """Writes the bundle of `paths` to `out`, at most `limit` bytes. Raises BundleError when nothing useful fits."""
-    if out.exists() and not out.is_file():
-        raise BundleError(f"{out} is no regular file; name a file to write")
     options = options or Options()
     seen = read(paths, options=options, pack=pack)
     report = with_excerpts(judge(seen, pack, picture=True), paths)

@@ -58,13 +58,6 @@ def test_only_ordinary_files_are_made_private(pipe: Path, tmp_path: Path) -> Non
     assert stat.S_IMODE((tmp_path / "map.json").stat().st_mode) == 0o600
 
 
-def test_a_bundle_is_not_put_in_the_place_of_a_pipe(pipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A zip is made beside its place and renamed, so only an ordinary file will do."""
-    assert status("bundle", str(pipe), *LOGS) == 2
-    assert "no regular file" in capsys.readouterr().err
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
 @pytest.mark.parametrize("command", [["triage", *LOGS], ["explain", "sm_90"], ["events", *LOGS]])
 def test_a_closed_standard_output_is_a_named_error(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
