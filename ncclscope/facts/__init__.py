@@ -12,7 +12,7 @@ from ncclscope.facts.collectives import add_collective_facts
 from ncclscope.facts.communicators import add_communicator_facts
 from ncclscope.facts.deaths import add_death_facts
 from ncclscope.facts.disagreements import add_disagreement_facts
-from ncclscope.facts.ending import Ending, find_ending
+from ncclscope.facts.ending import Ending, completed_after_all, find_ending, tells_failure
 from ncclscope.facts.flight_recorder import add_flight_recorder_facts
 from ncclscope.facts.hardware import add_hardware_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
@@ -50,7 +50,11 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
     """Runs the correlators in a fixed order; one that fails becomes a warning and the others go on."""
     basis = Basis.of(store, options)
     observations = [basis.observation(group) for group in store.groups()]
-    ending = find_ending(basis)
+    try:
+        ending = find_ending(basis)
+    except Exception as error:
+        warn(f"how the input ends could not be told: {type(error).__name__}: {error}")
+        ending = Ending("open", None, None)
     _shape(basis, ending)
     correlators: tuple[Callable[[], None], ...] = (
         lambda: add_communicator_facts(basis, ending),
@@ -69,6 +73,10 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         except Exception as error:  # a bug in one correlator must not cost the report
             warn(f"a correlator failed: {type(error).__name__}: {error}")
     observations += basis.facts
+    if completed_after_all(basis):
+        observations = [
+            o for o in observations if not tells_failure(o.fields.get("nature")) and (not o.derived or o.kind.startswith("job."))
+        ]
     kernel_hosts = frozenset(
         h for s in store.streams if s.hints.kernel for h in [basis.identity.host_of_file.get(s.path)] if h
     )
