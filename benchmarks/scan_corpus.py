@@ -114,7 +114,9 @@ def _job(
         at = begun[-1] + 1 if begun and not source.name.startswith("dmesg") else len(text)
         some = noise(random_, random_.randrange(lines // 2, lines * 3 // 2 + 1)) if at < len(text) else ()
         size += _put(place / source.name, [*text[:at], *some, *text[at:]], plain=plain)
-    truth.append({"job": place.name, "template": template, "fails": template in FAILING, "hosts": sorted(names.values())})
+    truth.append(
+        {"job": place.name, "template": template, "fails": template in FAILING, "hosts": sorted(names.values())}
+    )
     return size
 
 

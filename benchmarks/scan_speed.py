@@ -85,7 +85,9 @@ def main() -> None:
     wall, cpu = (statistics.median(run[i] for run in scans) for i in (0, 1))
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print(f"{len(files)} files, {text / 1e6:.0f} MB of text, {len(words)} literals, {a.workers} workers, {a.runs} runs")
-    print(f"scan      {wall:.2f} s wall, {cpu:.2f} s CPU: {text / 1e6 / cpu:.0f} MB/s a core, {max(s[2] for s in scans)} MiB")
+    print(
+        f"scan      {wall:.2f} s wall, {cpu:.2f} s CPU: {text / 1e6 / cpu:.0f} MB/s a core, {max(s[2] for s in scans)} MiB"
+    )
     if greps:
         wall_rg, cpu_rg = (statistics.median(run[i] for run in greps) for i in (0, 1))
         print(f"rg -z -c  {wall_rg:.2f} s wall, {cpu_rg:.2f} s CPU: {text / 1e6 / cpu_rg:.0f} MB/s a core")

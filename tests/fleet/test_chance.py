@@ -33,7 +33,23 @@ def test_poisson_binomial_tail_counts_all_outcomes() -> None:
 
 def test_stand_out_follows_the_worked_example() -> None:
     """Fifteen p-values of Benjamini and Hochberg's paper of 1995, section 3.1: the first four at 0.05."""
-    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    p = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     assert stand_out(p, 0.05) == [True] * 4 + [False] * 11
     assert stand_out(list(reversed(p)), 0.05) == [False] * 11 + [True] * 4
     assert stand_out([], 0.05) == []

@@ -10,12 +10,15 @@ from ncclscope.scan.files import File, Root
 from ncclscope.scan.jobs import group, in_shard
 
 ROOT = Root("archive", "/data/archive")
+PODS = ("train-worker-0", "train-worker-1", "eval-worker-0")
+SESSIONS = ("session_2026-05-26_12-34-56_123456_789", "session_2026-05-27_12-34-56_123456_789")
 
 
 def jobs(paths: str, pattern: str | None = None) -> dict[str, list[str]]:
     files = [File(path, 1, None, "") for path in paths.split()]
     return {
-        job.name: [file.path for file in job.files] for job in group(ROOT, files, re.compile(pattern) if pattern else None)
+        job.name: [file.path for file in job.files]
+        for job in group(ROOT, files, re.compile(pattern) if pattern else None)
     }
 
 
@@ -42,17 +45,13 @@ def jobs(paths: str, pattern: str | None = None) -> dict[str, list[str]]:
         # Kubernetes: pods of one job, the kubelet's directories
         ("train-worker-0.log train-worker-1.log eval-worker-0.log", "eval train"),
         (
-            "ml_train-worker-0_0123456789abcdef0123456789abcdef/pytorch/0.log"
-            " ml_train-worker-1_1123456789abcdef0123456789abcdef/pytorch/0.log"
-            " ml_eval-worker-0_2123456789abcdef0123456789abcdef/pytorch/0.log",
+            " ".join(f"ml_{pod}_{i}123456789abcdef0123456789abcdef/pytorch/0.log" for i, pod in enumerate(PODS)),
             "eval train",
         ),
         # Ray: a session is a job
         (
-            "session_2026-05-26_12-34-56_123456_789/logs/worker-0a1b2c3d-01000000-42.err"
-            " session_2026-05-26_12-34-56_123456_789/logs/raylet.out"
-            " session_2026-05-27_12-34-56_123456_789/logs/raylet.out",
-            "session_2026-05-26_12-34-56_123456_789 session_2026-05-27_12-34-56_123456_789",
+            f"{SESSIONS[0]}/logs/worker-0a1b2c3d-01000000-42.err {SESSIONS[0]}/logs/raylet.out {SESSIONS[1]}/logs/raylet.out",
+            " ".join(SESSIONS),
         ),
         # notes beside jobs are none
         ("job-1/a.log truth.jsonl README.md", "job-1"),
@@ -77,7 +76,7 @@ def test_every_job_is_of_exactly_one_shard() -> None:
     """Shards share out all jobs, about evenly."""
     names = [f"job-{i}" for i in range(1000)]
     parts = [[name for name in names if in_shard(name, (i, 4))] for i in range(1, 5)]
-    assert sorted(sum(parts, [])) == sorted(names)
+    assert sorted(name for part in parts for name in part) == sorted(names)
     assert all(150 < len(part) < 350 for part in parts)
 
 

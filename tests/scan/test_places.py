@@ -37,7 +37,11 @@ def bucket(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server_module = pytest.importorskip("moto.server")
     import boto3
 
-    for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test"), ("AWS_DEFAULT_REGION", "us-east-1")):
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
         monkeypatch.setenv(name, value)
     server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
@@ -130,7 +134,7 @@ def test_jobs_of_a_lost_ray_worker_are_done_again(corpus: Path, tmp_path: Path) 
     assert contents(tmp_path / "ray.db") == local(str(corpus), tmp_path / "local.db")
 
 
-def test_ray_tasks_hold_every_job_once(corpus: Path) -> None:
+def test_ray_tasks_hold_every_job_once() -> None:
     """Batches are never empty and leave nothing out."""
     jobs = [SimpleNamespace(size=size) for size in (1, 40 << 20, 1, 1, 50 << 20, *[1] * 70)]
     found = list(batches(iter(jobs)))  # type: ignore[arg-type]

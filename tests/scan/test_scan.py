@@ -90,7 +90,9 @@ def test_a_bad_file_is_recorded_and_the_rest_goes_on(corpus: Path, tmp_path: Pat
     summary = run(archive, tmp_path / "s.db")
     assert (summary.read, summary.unread >= 1) == (JOBS + 1, True)
     with JobStore(tmp_path / "s.db") as store:
-        (note,) = store.db.execute("SELECT note FROM inputs WHERE path LIKE 'job-000000/%' AND note IS NOT NULL").fetchone()
+        (note,) = store.db.execute(
+            "SELECT note FROM inputs WHERE path LIKE 'job-000000/%' AND note IS NOT NULL"
+        ).fetchone()
         (verdict,) = store.db.execute("SELECT verdict FROM jobs WHERE name = 'job-bad'").fetchone()
     assert "truncated gzip" in note
     assert verdict == "unreadable"
@@ -111,7 +113,19 @@ def test_shards_merged_are_the_whole(corpus: Path, stored: Path, tmp_path: Path)
 def test_a_killed_scan_goes_on_where_it_stood(corpus: Path, stored: Path, tmp_path: Path) -> None:
     """SIGKILL at ten random moments; the scans after them leave the store of an undisturbed one, and whole JSON lines."""
     store, lines = tmp_path / "s.db", tmp_path / "s.jsonl"
-    command = [sys.executable, "-m", "ncclscope", "scan", str(corpus), "--store", str(store), "--jsonl", str(lines), "-j", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "ncclscope",
+        "scan",
+        str(corpus),
+        "--store",
+        str(store),
+        "--jsonl",
+        str(lines),
+        "-j",
+        "2",
+    ]
     chance = random.Random(5)  # noqa: S311
     for _ in range(10):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
