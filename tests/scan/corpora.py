@@ -35,8 +35,7 @@ def contents(store: Path) -> dict[str, list[str]]:
     for table in _TABLES:
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
         kept = [i for i, name in enumerate(columns) if name not in _OF_PLACE and name != "report"]
-        found[table] = sorted(
-            repr([names[row[0]], *(row[i] for i in kept)]) for row in db.execute(f"SELECT * FROM {table}")
-        )  # noqa: S608
+        rows = db.execute(f"SELECT * FROM {table}")  # noqa: S608
+        found[table] = sorted(repr([names[row[0]], *(row[i] for i in kept)]) for row in rows)
     db.close()
     return found
