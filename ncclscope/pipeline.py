@@ -14,9 +14,10 @@ from ncclscope.engine.match import Index
 from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.facts import FactOptions, Facts, build_facts
 from ncclscope.gate import Gate, make_gate
+from ncclscope.index import PatternIndex
 from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.parsers.pattern import Pattern
-from ncclscope.reader import PatternIndex, read_input
+from ncclscope.reader import read_input
 from ncclscope.report import SCHEMA_VERSION, UNSET, Finding, InputInfo, Ranks, Report
 from ncclscope.sources import SourceProblem, discover
 from ncclscope.store import EventStore

@@ -12,86 +12,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from ncclscope.blocks import sample_of, whole_lines
 from ncclscope.clocks import Stamp, parse_iso, without_year
 from ncclscope.envelopes import Unwrapper
-from ncclscope.gate import Gate, make_byte_test, make_gate
+from ncclscope.index import PatternIndex, searchable
 from ncclscope.lazy import lazy
 from ncclscope.model import Event, Line, Voice
 from ncclscope.parsers.flight_recorder import MAX_DUMP_BYTES, DumpError, looks_like_dump, parse_dump
-from ncclscope.parsers.pattern import MAX_BLOCK_LINES, Block, Collector, Pattern, compiled, match
+from ncclscope.parsers.pattern import MAX_BLOCK_LINES, Block, Collector, compiled, match
 from ncclscope.sources import Input
 from ncclscope.store import EventStore, StreamInfo
 
-__all__ = ["PatternIndex", "Warn", "read_input"]
+__all__ = ["Warn", "read_input"]
 
 Warn = Callable[[str], None]
 
-# Enough lines to see which wrappers repeat; a run prints its banner and first steps within them.
-_SAMPLE_LINES = 400
-_SAMPLE_BYTES = 512 * 1024
-# A line is read in pieces beyond this; no producer that we parse writes such lines, and memory must not follow them.
-_MAX_LINE = 1024 * 1024
 # Enough of a file to tell a flight-recorder dump.
 _DUMP_HEAD = 4096
 _TAIL_BYTES = 32 * 1024
 _TAIL_LINES = 60
 # Bytes before a hit in which the last dated line is looked for (see Pattern.context).
 _LOOK_BACK = 8 * 1024
-
-# Colour and cursor codes, raw or as JSON escapes, and characters that nobody sees can stand inside a literal. The
-# envelopes take the same out of decoded text (envelopes/text.py); here it goes before the literals are searched for.
-_ANSI = re.compile(
-    rb"(?:\x1b|\\u001[bB])\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\xc2\x9b[0-9;?]*[ -/]*[@-~]"
-)
-_CONTROL = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
-# By first byte: one expression with a fixed first byte is searched for many times as fast as alternatives.
-_UNSEEN = (
-    (b"\xc2", re.compile(rb"\xc2[\x80-\x9f]")),
-    (b"\xe2", re.compile(rb"\xe2(?:\x80[\x8b-\x8f\xa8-\xae]|\x81[\xa0-\xa9])")),
-    (b"\xef", re.compile(rb"\xef\xbb\xbf")),
-)
-
-
-class PatternIndex:
-    """All patterns and blocks, and which of them a literal calls for."""
-
-    def __init__(
-        self,
-        patterns: Sequence[Pattern],
-        blocks: Sequence[Block],
-        make: Callable[[Sequence[str]], Gate] = make_gate,
-    ) -> None:
-        literals = sorted({p.literal for p in patterns} | {b.literal for b in blocks})
-        number = {literal: i for i, literal in enumerate(literals)}
-        self.literals = literals
-        self.patterns: list[list[Pattern]] = [[] for _ in literals]
-        self.blocks: list[list[Block]] = [[] for _ in literals]
-        for pattern in patterns:
-            self.patterns[number[pattern.literal]].append(pattern)
-        for block in blocks:
-            self.blocks[number[block.literal]].append(block)
-        self.also = [self._second(i) for i in range(len(literals))]
-        self.gate = make(literals)
-        self.holds_control = make_byte_test(_CONTROL)
-
-    def _second(self, number: int) -> bytes | None:
-        """What else stands in every line that anything with this literal matches."""
-        also = {pattern.also for pattern in self.patterns[number]}
-        if self.blocks[number] or len(also) != 1:
-            return None
-        return also.pop().encode() or None
-
-    def numbers_in(self, line: Line) -> list[int]:
-        """The literals that stand in `line`, without the gate."""
-        text = _searchable(line)
-        return [i for i, literal in enumerate(self.literals) if literal in text]
-
-
-def _searchable(line: Line) -> str:
-    """The text of a line with the one word of its logger's prefix that a literal may name."""
-    if line.env.logger == "nccl" and line.env.level == "WARN":
-        return f"NCCL WARN {line.text}"
-    return line.text
 
 
 class _Open(msgspec.Struct):
@@ -144,9 +85,9 @@ def read_input(
     state = _State(index, unwrapper, store, info, warn, gated)
     tail = bytearray()
     learned = False
-    for block in _whole_lines(itertools.chain([head] if head else [], blocks), info, index.holds_control):
+    for block in whole_lines(itertools.chain([head] if head else [], blocks), info, index.holds_control):
         if not learned:
-            sample = _sample(block)
+            sample = sample_of(block)
             unwrapper.learn(sample)
             _look_at_sample(sample, state)
             learned = True
@@ -185,64 +126,6 @@ def _read_dump(source: Input, head: bytes, blocks: Iterator[bytes], store: Event
             info.notes = ["the file name names no rank: the dump could not be joined with the others"]
     store.streams.append(info)
     return info
-
-
-def _whole_lines(
-    blocks: Iterator[bytes], info: StreamInfo, holds_control: Callable[[bytes], bool]
-) -> Iterator[bytes]:
-    """Blocks cut at line ends; the first holds the whole sample, so that what is learned does not depend on splits."""
-    parts: list[bytes] = []
-    held = 0
-    first = True
-    for block in blocks:
-        info.bytes += len(block)
-        parts.append(block)
-        held += len(block)
-        if first and held < _SAMPLE_BYTES:
-            continue
-        joined = parts[0] if len(parts) == 1 else b"".join(parts)
-        cut = joined.rfind(b"\n") + 1
-        if cut == 0 and held > _MAX_LINE:
-            cut = (joined.rfind(b"\r") + 1) or len(joined)
-            if b"\r" not in joined:
-                _note(info, "a line longer than 1 MiB was read in pieces")
-        if cut == 0:
-            parts = [joined]
-            continue
-        first = False
-        yield _clean(joined[:cut], holds_control)
-        rest = joined[cut:]
-        parts, held = [rest], len(rest)
-    joined = b"".join(parts)
-    if joined:
-        yield _clean(joined, holds_control)
-
-
-def _clean(block: bytes, holds_control: Callable[[bytes], bool]) -> bytes:
-    """The block without what people cannot see. Most blocks have nothing of it, and telling that must cost little."""
-    control, plain = holds_control(block), block.isascii()
-    if control:
-        block = block.replace(b"\0", b"")
-    if (
-        (control and b"\x1b" in block)
-        or (b"\\" in block and b"\\u001" in block)
-        or (not plain and b"\xc2\x9b" in block)
-    ):
-        block = _ANSI.sub(b"", block)
-    if not plain:
-        for first, unseen in _UNSEEN:
-            if first in block:
-                block = unseen.sub(b"", block)
-    return block.translate(None, _CONTROL) if control else block
-
-
-def _note(info: StreamInfo, text: str) -> None:
-    if text not in info.notes:
-        info.notes.append(text)
-
-
-def _sample(block: bytes) -> list[bytes]:
-    return block[:_SAMPLE_BYTES].split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
 
 
 def _read_block(block: bytes, state: _State) -> None:
@@ -330,7 +213,7 @@ def _read_every_line(block: bytes, state: _State) -> None:
         for line in lines:
             _take(line, state.index.numbers_in(line), state, None)
         return
-    texts = [_searchable(line).encode("utf-8", "replace") for line in lines]
+    texts = [searchable(line).encode("utf-8", "replace") for line in lines]
     joined = b"\n".join(texts) + b"\n"
     hits = _hits_by_line(joined, state)
     at = 0

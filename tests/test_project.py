@@ -9,9 +9,9 @@ from support import shipped
 
 import ncclscope
 from ncclscope.gate import PlainGate
+from ncclscope.index import PatternIndex
 from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.pipeline import raw_patterns
-from ncclscope.reader import PatternIndex
 
 ROOT = Path(__file__).parent.parent
 

@@ -14,9 +14,10 @@ import xxhash
 
 from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.facts import FactOptions, build_facts
+from ncclscope.index import PatternIndex
 from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.pipeline import Read, judge, raw_patterns
-from ncclscope.reader import PatternIndex, read_input
+from ncclscope.reader import read_input
 from ncclscope.scan.files import File, filesystem_of, is_url
 from ncclscope.scan.jobs import Job, is_archive, job_of_member
 from ncclscope.scan.result import InputRow, JobResult, failed_result, make_result

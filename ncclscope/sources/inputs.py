@@ -50,7 +50,7 @@ class Input(msgspec.Struct):
     notes: list[str] = msgspec.field(default_factory=list)
 
     def blocks(self) -> Iterator[bytes]:
-        """The bytes in order, split anywhere into blocks of at most 1 MiB, the whole never in memory.
+        """The bytes in order, split anywhere into blocks of at most 256 KiB, the whole never in memory.
 
         Decompressed, and UTF-16 or UTF-32 with a byte order mark converted to UTF-8. Bad data and failing
         reads raise nothing: what could be read is yielded and a note added. Standard input and FIFOs can be
@@ -66,10 +66,10 @@ def discover(
     """The inputs under `paths`, and what could not be read or was passed over.
 
     A path is a file, a directory (searched to its leaves, links to directories not followed), a pattern that
-    the shell left alone, or `-` for `stdin`, which is used for nothing else. Archives become one input for
-    each file in them. The order is natural by name whatever the order of `paths`, rotated files oldest first;
-    the files of a compressed tar keep the archive's own order, since it can only be read forwards. A file
-    given twice comes once.
+    the shell left alone, a file or folder in an archive by the name that its input has, or `-` for `stdin`,
+    which is used for nothing else. Archives become one input for each file in them. The order is natural by
+    name whatever the order of `paths`, rotated files oldest first; the files of a compressed tar keep the
+    archive's own order, since it can only be read forwards. A file given twice comes once.
     """
     search = _Search(stdin)
     for path in sorted(dict.fromkeys(paths), key=lambda path: (natural(path), path)):
@@ -102,6 +102,8 @@ class _Search:
             status = Path(path).stat()
         except FileNotFoundError:
             self._add_pattern(path)
+        except NotADirectoryError:
+            self._add_member(path)
         except OSError as error:
             self._problem(path, reason_of(error))
         except ValueError:  # a NUL in the path
@@ -125,6 +127,23 @@ class _Search:
         for match in sorted(matches):
             if Path(match).exists():  # not a dangling link, nor gone since
                 self._add_path(match)
+
+    def _add_member(self, path: str) -> None:
+        """A name below an archive, as reports print it."""
+        archive = path
+        while archive and not Path(archive).is_file():
+            archive = archive.rpartition("/")[0]
+        if not archive:
+            self._problem(path, "not a directory")
+            return
+        status = Path(archive).stat()
+        found, trouble = expand(archive, status.st_size, status.st_mtime)
+        folder = f"{path.rstrip('/')}/"
+        mine = [item for item in found if item.name == path or item.name.startswith(folder)]
+        self._found += mine
+        self._problems += [item for item in trouble if item.path == path or item.path.startswith(folder)]
+        if not mine:
+            self._problem(path, f"{archive} holds no such file")
 
     def _add_file(self, path: str, status: os.stat_result) -> None:
         for test, reason in _SPECIAL:
@@ -180,7 +199,7 @@ class _Search:
             dict.fromkeys(msgspec.structs.replace(item, path=printable(item.path)) for item in self._problems)
         )
         problems.sort(key=lambda item: (natural(item.path), item.path, item.reason))
-        return _ordered(self._found), problems
+        return _ordered(list({item.name: item for item in self._found}.values())), problems
 
 
 def printable(name: str) -> str:

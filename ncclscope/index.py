@@ -1,0 +1,54 @@
+"""All patterns by their literals: what the reader searches for, and what a hit calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ncclscope.blocks import CONTROL
+from ncclscope.gate import Gate, make_byte_test, make_gate
+from ncclscope.model import Line
+from ncclscope.parsers.pattern import Block, Pattern
+
+__all__ = ["PatternIndex", "searchable"]
+
+
+class PatternIndex:
+    """All patterns and blocks, and which of them a literal calls for."""
+
+    def __init__(
+        self,
+        patterns: Sequence[Pattern],
+        blocks: Sequence[Block],
+        make: Callable[[Sequence[str]], Gate] = make_gate,
+    ) -> None:
+        literals = sorted({p.literal for p in patterns} | {b.literal for b in blocks})
+        number = {literal: i for i, literal in enumerate(literals)}
+        self.literals = literals
+        self.patterns: list[list[Pattern]] = [[] for _ in literals]
+        self.blocks: list[list[Block]] = [[] for _ in literals]
+        for pattern in patterns:
+            self.patterns[number[pattern.literal]].append(pattern)
+        for block in blocks:
+            self.blocks[number[block.literal]].append(block)
+        self.also = [self._second(i) for i in range(len(literals))]
+        self.gate = make(literals)
+        self.holds_control = make_byte_test(CONTROL)
+
+    def _second(self, number: int) -> bytes | None:
+        """What else stands in every line that anything with this literal matches."""
+        also = {pattern.also for pattern in self.patterns[number]}
+        if self.blocks[number] or len(also) != 1:
+            return None
+        return also.pop().encode() or None
+
+    def numbers_in(self, line: Line) -> list[int]:
+        """The literals that stand in `line`, without the gate."""
+        text = searchable(line)
+        return [i for i, literal in enumerate(self.literals) if literal in text]
+
+
+def searchable(line: Line) -> str:
+    """The text of a line with the one word of its logger's prefix that a literal may name."""
+    if line.env.logger == "nccl" and line.env.level == "WARN":
+        return f"NCCL WARN {line.text}"
+    return line.text
