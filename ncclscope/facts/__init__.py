@@ -75,7 +75,9 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
     observations += basis.facts
     if completed_after_all(basis):
         observations = [
-            o for o in observations if not tells_failure(o.fields.get("nature")) and (not o.derived or o.kind.startswith("job."))
+            o
+            for o in observations
+            if not tells_failure(o.fields.get("nature")) and (not o.derived or o.kind.startswith("job."))
         ]
     kernel_hosts = frozenset(
         h for s in store.streams if s.hints.kernel for h in [basis.identity.host_of_file.get(s.path)] if h

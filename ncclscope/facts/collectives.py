@@ -220,7 +220,7 @@ def _finished_on_some(basis: Basis, group: GroupProgress) -> bool:
     """A collective that some ranks finished, while others wait in theirs of that number: it was not the same one."""
     waits = {r: s for r, e in group.timeouts.items() if isinstance(s := e.get("seq"), int)}
     lowest = min(waits.values(), default=0)
-    behind = sorted(r for r, seq in waits.items() if seq == lowest)
+    behind = sorted(r for r, seq in waits.items() if seq == lowest and r in group.completed)
     ahead = sorted(r for r, seq in waits.items() if seq > lowest and group.completed.get(r, (0, None))[0] >= lowest)
     op = group.timeouts[behind[0]].get("optype") if behind else None
     if not ahead or op not in _TOGETHER:

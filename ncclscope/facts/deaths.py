@@ -135,8 +135,8 @@ _RANKS_WORDS = ("nccl.", "torch.", "py.", "cuda.")
 
 
 def _exited(basis: Basis) -> bool:
-    """rank.died for the one process that a launcher saw exit with a code of its own and that printed no error, while its
-    output was there to read."""
+    """rank.died for the one process that a launcher saw exit with a code of its own and that printed no error, though
+    its output is there to read; True when there is one."""
     failures = {
         (basis.who(e).rank, code): e
         for e in basis.events("launch.child_exit", "launch.process_failed")
@@ -218,7 +218,7 @@ def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
 
 
 def _ended_before(basis: Basis) -> list[Event]:
-    """A launcher's report of ranks that timed out, when it had no other process left to stop: those had ended with 0."""
+    """A launcher's report of ranks that timed out, when it had no other process left to stop: those ended with 0."""
     failed = basis.events("launch.child_exit")
     nodes = [n for e in basis.events("nccl.comm_info") if isinstance(n := e.get("nnodes"), int)]
     if not failed or basis.events("launch.sigterm_sent") or max(nodes, default=0) != 1:

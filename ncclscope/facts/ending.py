@@ -9,7 +9,7 @@ from ncclscope.facts.base import Basis
 from ncclscope.model import Event
 from ncclscope.store import StreamInfo
 
-__all__ = ["Ending", "find_ending"]
+__all__ = ["Ending", "completed_after_all", "find_ending", "tells_failure"]
 
 # Shorter silences are ordinary: imports, data loading, a first compilation.
 MIN_SILENCE_S = 20.0
@@ -30,6 +30,33 @@ class Ending(msgspec.Struct, frozen=True):
         return self.how != "open" or (self.silent_s is not None and self.silent_s >= MIN_SILENCE_S)
 
 
+def tells_failure(nature: object) -> bool:
+    """Whether a line of this nature tells of something that went wrong."""
+    return nature in ("cause", "consequence", "symptom")
+
+
+def completed_after_all(basis: Basis) -> bool:
+    """Whether every rank took its communicator down in order after the last error line: the program went on after it.
+
+    A launcher or a kernel that speaks of a failure is never outlived.
+    """
+    world = basis.identity.world
+    ends = [e for e in basis.events("nccl.comm_end") if e.get("nranks") == world]
+    orderly = [e for e in ends if e.get("action") == "Destroy" and e.get("state") == "COMPLETE"]
+    if not world or len(orderly) < len(ends) or {basis.who(e).rank for e in orderly} != set(range(world)):
+        return False
+    first: dict[str, int] = {}
+    for event in orderly:
+        first.setdefault(event.ref.path, event.ref.line)
+    return all(
+        event.kind.startswith(("py.", "torch.", "cuda.", "nccl."))
+        and event.ref.line < first.get(event.ref.path, 0)
+        and event.kind not in ("py.fatal", "py.keyboard_interrupt")
+        for event in basis.events()
+        if tells_failure(event.get("nature"))
+    )
+
+
 def find_ending(basis: Basis) -> Ending:
     """Looks at signals to the launcher first, then failures, then completion, then at the files' last write."""
     signalled = basis.events(
@@ -43,7 +70,7 @@ def find_ending(basis: Basis) -> Ending:
     failing = [
         e
         for e in basis.events()
-        if e.get("nature") in ("cause", "consequence", "symptom")
+        if tells_failure(e.get("nature"))
         and e.kind not in ("nccl.trail", "nccl.warn", "nccl.plugin")
     ]
     if failing:

@@ -177,8 +177,8 @@ class Identity:
                 self.rank_of_task[task] = task
 
     def _one_failure_of_file(self) -> dict[str, tuple[int, int]]:
-        """Files in which one process alone failed by itself and one traceback alone is nobody's: its rank, and the last line
-        that is about this failure.
+        """Files in which one process alone failed by itself and one traceback alone is nobody's: its rank, and the last
+        line that is about this failure.
 
         PyTorch writes `[rankN]:` before a traceback only once the process group is there.
         """

@@ -38,7 +38,7 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "collective.diverged": (
-        "ranks disagree about a collective: how is op, size, fewer, silent, held or apart (finished on some ranks only)",
+        "ranks disagree about a collective: how is op, size, fewer, silent, held or apart (finished on some ranks)",
         (
             "how",
             "group",

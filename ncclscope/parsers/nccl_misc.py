@@ -64,6 +64,16 @@ PATTERNS: tuple[Pattern, ...] = (
         )
         for no in ("no", "No")
     ),
+    # Unrecognized element token "Rign" when parsing "Rign"         NCCL_ALGO or NCCL_PROTO              (2.24 on)
+    Pattern(
+        "nccl.unknown_word",
+        "Unrecognized element token",
+        r"Unrecognized element token \"(?P<word>[^\"\n]{1,100})\" when parsing \"(?P<value>[^\"\n]{1,300})\"",
+        nature="cause",
+        cause="invalid-usage",
+        refine=unless_probe(),
+        since="2.24.3",
+    ),
     # Channel 00/0 : 1[0] -> 0[0] [send] via NET/IB/0/GDRDMA(PCI)        also "Ring 00 : 7 -> 8 [send] via
     # NET/..."
     Pattern(

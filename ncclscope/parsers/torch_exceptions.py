@@ -45,7 +45,7 @@ _ECHO_TYPES = frozenset(
         *("RendezvousConnectionError", "RendezvousClosedError", "RendezvousTimeoutError"),
         "RendezvousGracefulExitError",
         *("ProcessRaisedException", "ProcessExitedException"),  # torch.multiprocessing
-        *("CalledProcessError", "BrokenProcessPool", "RemoteTraceback", "CancelledError"),  # Python
+        *("BrokenProcessPool", "RemoteTraceback", "CancelledError"),  # Python
         *("ConnectionResetError", "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError"),
         *("RayTaskError", "RayActorError", "ActorDiedError", "ActorUnavailableError", "WorkerCrashedError"),
         *("TrainingFailedError", "WorkerGroupError", "ControllerError", "UserExceptionWithTraceback"),
@@ -139,6 +139,8 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
         ),
     ),
     (Judgement("store", "symptom", suggests="network-interface"), (r"[Gg]loo connectFullMesh failed",)),
+    # gloo: `ifa != nullptr. Unable to find address for: eth7`, for the name in GLOO_SOCKET_IFNAME
+    (Judgement("store", "cause", "network-interface"), (r"Unable to find (?:address|interface) for: ",)),
     # c10d argument checks: only the rank that is wrong raises them
     (
         Judgement("own", "cause", "invalid-usage"),
@@ -181,6 +183,11 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
     (
         Judgement("limit", "cause", "fd-limit"),
         (r"received 0 items of ancdata", r"Too many open files"),
+    ),
+    # up to 1.7 without an errno: unable to open shared memory object </torch_1_2> in read-write mode
+    (
+        Judgement("limit", "symptom", suggests="fd-limit"),
+        (r"unable to open shared memory object </torch_[^>]{1,80}> in read-write mode\s*$",),
     ),
     # shared memory of PyTorch and of multiprocessing; with other files the same errno is a full disk
     (
@@ -252,10 +259,17 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
 # Megatron, autograd's anomaly mode, torch.multinomial, and trainers' own guards.
 _NAN = lazy(
     r"found (?:NaN|Inf) in |returned nan values in its|probability tensor contains either `inf`, `nan`|"
-    r"(?i:\b(?:loss|grad\w*|norm|logits?)\b.{0,40}\b(?:nan|non-?finite)\b|"
+    r"(?i:\b(?:loss|grad\w*|norm|logits?)\b.{0,40}\b(?:nan|non-?finite)\b(?!-)|"
     r"\b(?:nan|non-?finite)\b.{0,30}\b(?:loss|grad\w*|logits?)\b)"
 )
 
+# Command '['/opt/venv/bin/python3.12', '-u', 'train.py']' returned non-zero exit status 1.
+_WORKERS_COMMAND = lazy(
+    r"^Command \W{0,4}(?:\S{0,300}/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|ray)\b|\.py\b"
+)
+# cupy_backends.cuda.api.driver.CUDADriverError: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure     (CuPy 14)
+_CUPY = lazy(r"(?:CUDA_ERROR_[A-Z_]+|cudaError\w+): ")
+_CUPY_TYPES = frozenset({"CUDADriverError", "CUDARuntimeError"})
 _CUDA = lazy(r"(?:CUDA|HIP) (?:driver )?error(?: \([^)]*\))?: |Triton Error \[CUDA\]: ")
 
 
@@ -272,9 +286,11 @@ def judge(exception_type: str, message: str) -> Judgement:
         return _SIGNAL
     if name in _ECHO_TYPES:
         return _ECHO
+    if name == "CalledProcessError":  # a launcher's of its workers is an echo, a program's of another tool its own
+        return _ECHO if _WORKERS_COMMAND.search(message) else _OWN
     if exception_type.startswith("ray.exceptions."):
         return _ECHO
-    cuda = _CUDA.search(message)
+    cuda = _CUDA.search(message) or (_CUPY.match(message) if name in _CUPY_TYPES else None)
     if cuda is not None:
         error = by_text(message[cuda.end() : cuda.end() + 200])
         if error is not None:

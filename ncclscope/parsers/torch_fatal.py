@@ -102,6 +102,38 @@ class _Fatal:
 
 
 PATTERNS: tuple[Pattern, ...] = (
+    # /opt/venv/bin/python: can't open file '/app/trian.py': [Errno 2] No such file or directory   (Python 3)
+    Pattern(
+        "py.not_started",
+        "can't open file '",
+        r"python[\d.]*: (?P<message>can't open file '.{1,1000}?': \[Errno \d+\] \w.{0,80})",
+        nature="cause",
+        cause="user-exception",
+    ),
+    # train.py: error: unrecognized arguments: --learning-rte 0.1                                  (argparse)
+    Pattern(
+        "py.not_started",
+        ": error: unrecognized arguments",
+        r"\S: error: (?P<message>unrecognized arguments: .{1,300})",
+        nature="cause",
+        cause="user-exception",
+    ),
+    # train.py: error: the following arguments are required: --data                                (argparse)
+    Pattern(
+        "py.not_started",
+        ": error: the following arguments are required",
+        r"\S: error: (?P<message>the following arguments are required: .{1,300})",
+        nature="cause",
+        cause="user-exception",
+    ),
+    # train.py: error: argument --steps: invalid int value: 'ten'                                  (argparse)
+    Pattern(
+        "py.not_started",
+        ": error: argument ",
+        r"\S: error: (?P<message>argument -\S{1,100}?: (?:invalid|expected|not allowed|ignored).{1,300})",
+        nature="cause",
+        cause="user-exception",
+    ),
     # !!!!!!! Segfault encountered !!!!!!!   (PyTorch's own handler, TORCH_CUSTOM_TERMINATE and c10d builds)
     Pattern(
         "py.fatal",

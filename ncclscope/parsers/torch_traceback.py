@@ -40,7 +40,7 @@ _BARE_FRAME = lazy(r'\s*File "(?P<file>[^"]{1,1000})", line (?P<line>\d+)\s*$')
 _RICH_FRAME = lazy(r"(?P<file>/\S{1,500}\.py):(?P<line>\d+) in (?P<func>\S{1,200})\s*$")
 # The name of a built-in exception, or of any class with its module before it.
 _RAISED = lazy(
-    r"(?P<type>(?:[A-Za-z_]\w{0,100}\.){1,12}[A-Za-z_<]\w{0,100}>?|"
+    r"(?P<type>(?:(?:[A-Za-z_]\w{0,100}|<locals>)\.){1,12}[A-Za-z_<]\w{0,100}>?|"
     r"(?:[A-Z]\w{0,80})?(?:Error|Exception|Interrupt|Exit|Iteration|Warning|ExceptionGroup))"
     r"(?:\((?P<of>[\w.]{1,100})\))?(?:: ?(?P<message>.*))?$",
     re.DOTALL,

@@ -763,6 +763,11 @@ WARN_ROWS: list[Row] = [
         {"function": "AllGather", "algo": "Tree", "proto": "LL", "cause": None},
     ),
     (
+        'Unrecognized element token "Rign" when parsing "Rign"',
+        "nccl.unknown_word",
+        {"word": "Rign", "value": "Rign", "cause": "invalid-usage"},
+    ),
+    (
         "No algorithm/protocol available for function AllGather with datatype ncclInt8.",
         "nccl.no_algorithm",
         {},
