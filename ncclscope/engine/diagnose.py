@@ -254,7 +254,7 @@ def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
             return value
         if default is not None:
             return default
-        short = name.rpartition(".")[2]
+        short = _ASKED_AS.get(name, name.rpartition(".")[2])
         if short not in unfilled:
             unfilled.append(short)
         return f"<{short}>"
@@ -262,6 +262,9 @@ def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
     return re.sub(r"[ \t]{2,}", " ", _HOLE.sub(put, template)).strip(), unfilled
 
 
+# Standard input cannot be read again: a command that needs it asks for the file that it was saved to.
+_STDIN = "<stdin>"
+_ASKED_AS = {"source": "log", "inputs": "log"}
 # Lists of words that are quoted one by one where they are made.
 _QUOTED = frozenset({"inputs"})
 _ASKED = lazy(r"<([a-z][a-z ]*)>")
@@ -269,7 +272,11 @@ _ASKED = lazy(r"<([a-z][a-z ]*)>")
 
 def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:
     do, _ = _fill(spec.do, values)
-    words = {name: value if name in _QUOTED else shell_word(value) for name, value in values.items()}
+    words = {
+        name: value if name in _QUOTED else shell_word(value)
+        for name, value in values.items()
+        if name not in _ASKED_AS or _STDIN not in value
+    }
     command, unfilled = _fill(spec.run, words)
     where, more = _fill(spec.where, values)
     # What a log can never show, such as the job's own command, stands in the rule as <your command>.

@@ -97,6 +97,17 @@ def test_a_pipe_is_read_without_arguments() -> None:
         assert report["findings"][0]["culprit"]["ranks"] == [1]
 
 
+def test_a_command_never_names_standard_input_as_a_file() -> None:
+    """What was piped in cannot be read again: the command asks for the file that it was saved to."""
+    log = (
+        b'[rank0]: Traceback (most recent call last):\n[rank0]:   File "/app/train.py", line 3, in <module>\n'
+        b"[rank0]:     main()\n[rank0]: ValueError: bad shape 3\n"
+    )
+    report = json.loads(run("--format", "json", input=log).stdout)
+    check = report["findings"][0]["next_checks"][0]
+    assert (check["command"], check["unfilled"]) == ("ncclscope events <log>", ["log"])
+
+
 def test_standard_input_beside_files() -> None:
     """`dmesg | ncclscope job.log -` reads both as one job."""
     done = run(str(case("ima").paths[1]), "-", "--format", "json", input=case("ima").paths[0].read_bytes())

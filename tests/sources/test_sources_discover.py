@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on() -> None:
         "dangling.log": "links to a file that does not exist",
         "*.txt": "no file matches this pattern",
         "empty": "holds no files to read",
-        "a.log/x": "not a directory",
+        "a.log/x": "a.log holds no such file",
         "nul\0": "is not a path",
     }
 

@@ -236,6 +236,19 @@ def test_an_archive_is_one_input_for_each_file_in_it(kind: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ARCHIVES)
+def test_a_name_that_a_report_prints_can_be_given_back(kind: str, tmp_path: Path) -> None:
+    """`ncclscope events logs.tgz/dir/rank2.log` works as printed, and so does a folder in the archive."""
+    path = write(tmp_path, "logs", ARCHIVES[kind]({"a/rank1.log": TEXT, "a/rank2.log": b"2\n", "b.log": b"b\n"}))
+    one, problems = discover([f"{path}/a/rank2.log"])
+    assert ([(i.name, content(i)) for i in one], problems) == ([(f"{path}/a/rank2.log", b"2\n")], [])
+    folder, _ = discover([f"{path}/a", f"{path}/a/rank2.log"])
+    assert [i.name for i in folder] == [f"{path}/a/rank1.log", f"{path}/a/rank2.log"]
+    none, (problem,) = discover([f"{path}/a/rank3.log"])
+    assert (none, problem.reason) == ([], f"{path} holds no such file")
+    assert [i.name for i in discover([path, f"{path}/b.log"])[0]] == [i.name for i in discover([path])[0]]
+
+
+@pytest.mark.parametrize("kind", ARCHIVES)
 def test_members_can_be_read_in_any_order_and_again(kind: str, tmp_path: Path) -> None:
     files = {f"rank{n}.log": TEXT[n * 1000 : n * 90_000] for n in range(1, 6)}
     items, _ = discover([write(tmp_path, "logs", ARCHIVES[kind](files))])
