@@ -31,8 +31,14 @@ _DEVICE = lazy(r"\bGPU (?P<device>\d+)\b|Allocation on device (?P<device2>\d+)")
 _SIGNALS = {"Killed": 9, "Bus error": 7, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
 
 
-def oom_fields(m: re.Match[str], line: Line) -> Mapping[str, Value]:
+# A program that logs the message as less than an error has caught it and goes on (a smaller batch, the next candidate).
+_HANDLED = frozenset({"DEBUG", "INFO", "WARNING"})
+
+
+def oom_fields(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     """The numbers of an out-of-memory message, as printed (`2.00 GiB`)."""
+    if line.env.logger == "python" and line.env.level in _HANDLED:
+        return None
     text = line.text[m.start() : m.start() + 4000]
     fields: dict[str, Value] = {"platform": "hip" if "HIP" in m[0] else "cuda"}
     found = _DEVICE.search(text)

@@ -645,3 +645,36 @@ def test_a_launchers_tag_may_split_the_fatal_line() -> None:
         e for e in events_of(torch, "Fatal Python error: \nSegmentation fault\n") if e.kind == "py.fatal"
     ]
     assert (event.get("error"), event.get("signal")) == ("Segmentation fault", 11)
+
+
+@pytest.mark.parametrize(
+    ("type_", "message", "nature_of"),
+    [
+        ("subprocess.CalledProcessError", "Command '['tar', 'xf', '/data/3.tar']' returned non-zero exit status 2.", "own"),
+        (
+            "subprocess.CalledProcessError",
+            "Command '['/opt/venv/bin/python3.12', '-u', 'train.py']' returned non-zero exit status 1.",
+            "echo",
+        ),
+        ("cupy_backends.cuda.api.driver.CUDADriverError", "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure", "cuda"),
+        ("RuntimeError", "ifa != nullptr. Unable to find address for: eth7", "store"),
+        ("RuntimeError", "validation failed: loss: nan-safe check is off", "own"),
+        ("RuntimeError", "loss is nan at step 5", "nan"),
+    ],
+)
+def test_whose_error_an_exception_tells_of(type_: str, message: str, nature_of: str) -> None:
+    """A launcher's child is an echo and a program's tool is not; CuPy prints CUDA's errors under its own types."""
+    assert judge(type_, message).nature_of == nature_of
+
+
+def test_a_class_made_in_a_function_is_an_exception() -> None:
+    """Python names it with <locals> between the function and the class."""
+    event = one(
+        """
+        Traceback (most recent call last):
+          File "/app/train.py", line 93, in step
+            raise DataError("index of shard 7 is unreadable") from e
+        step.<locals>.DataError: index of shard 7 is unreadable
+        """
+    )
+    assert (event.get("type"), event.get("cause")) == ("step.<locals>.DataError", "user-exception")
