@@ -146,6 +146,21 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="symptom",
         fields={"suggests": "fabric-manager", "state": "failed"},
     ),
+    # Job for nvidia-fabricmanager.service failed because the control process exited with error code.
+    # (systemctl to the person who asked for the start)
+    Pattern(
+        "kernel.fabric_service",
+        "Job for nvidia-fabricmanager.service ",
+        r"Job for nvidia-fabricmanager\.service (?P<text>failed) because",
+        nature="symptom",
+        fields={"suggests": "fabric-manager", "state": "failed"},
+    ),
+    # nv-fabricmanager[1120]: Successfully configured all the available NVSwitches to route GPU NVLink traffic.
+    Pattern(
+        "kernel.fabric_configured",
+        "Successfully configured all the available NVSwitches",
+        r"Successfully configured all the available NVSwitches",
+    ),
     # systemd[1]: Failed to start NVIDIA fabric manager service.
     Pattern(
         "kernel.fabric_service",

@@ -19,6 +19,7 @@ from ncclscope.parsers import (
     nccl_shm,
     nccl_tests,
     nccl_warn,
+    net_verbs,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *nccl_plugin.PATTERNS,
     *nccl_misc.PATTERNS,
     *nccl_tests.PATTERNS,
+    *net_verbs.PATTERNS,
 )
 
 BLOCKS: tuple[Block, ...] = nccl_warn.BLOCKS

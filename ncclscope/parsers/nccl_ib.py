@@ -239,19 +239,6 @@ PATTERNS: tuple[Pattern, ...] = (
         adds=("errno_name", "suggests"),
         since="2.3.5",
     ),
-    # UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory        UCX itself, beside NCCL
-    *(
-        Pattern(
-            "net.ucx_verb_failed",
-            f"{call}(",
-            rf"UCX +(?:ERROR|DIAG|WARN) +(?P<call>{call})\([^\n]{{0,200}}?\) failed:"
-            r" (?P<errno_text>[A-Z][^:\n]*)",
-            nature="symptom",
-            refine=_memory_call,
-            adds=("errno_name", "suggests"),
-        )
-        for call in ("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr")
-    ),
     # Call to ibv_get_async_event failed        Call to ibv_open_device failed        every other verb
     Pattern(
         "nccl.ib_verb_failed",

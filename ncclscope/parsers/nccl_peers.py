@@ -95,9 +95,10 @@ PATTERNS: tuple[Pattern, ...] = (
         exhausted=True,
     ),
     # Call to connect failed : Connection timed out        the address is not said
+    # Call to connect timeout : Connection refused        2.3: the tries ran out, with the last errno
     _connect_failed(
-        "Call to connect failed",
-        r"Call to connect failed : (?P<errno_text>[A-Z][^\n]*)",
+        "Call to connect ",
+        r"Call to connect (?:failed|timeout) : (?P<errno_text>[A-Z][^\n]*)",
         "2.0.2",
         "2.3.7",
     ),

@@ -94,7 +94,9 @@ def _ofi_failed(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
         ("Request ", "Unable to register")
     ):
         return None
-    warned = line.env.level == "WARN" or "NCCL WARN" in line.text[: m.start()]
+    before = line.text[: m.start()]
+    # WARN: Function: find_ofi_provider Line: 543: NET/OFI ...        the plug-in's own test programs
+    warned = line.env.level == "WARN" or "NCCL WARN" in before or "WARN: Function: " in before
     if not warned and not text.startswith(_OFI_FAILED_AT_INFO):
         return None
     return {"nature": "noise"} if text.startswith(_OFI_QUIET) else {"suggests": "efa-plugin"}

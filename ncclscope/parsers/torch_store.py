@@ -138,6 +138,14 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_client_timeout,
         adds=(*ADDED, "timeout_ms", "final"),
     ),
+    # RuntimeError: connect() timed out. Original timeout was 60000 ms.   (1.8 to 1.12, the address is not said)
+    Pattern(
+        "torch.store_connect_failed",
+        "connect() timed out. Original timeout was ",
+        r"connect\(\) timed out\. Original timeout was (?P<timeout_ms>\d+) ms",
+        nature="symptom",
+        fields={"errno_text": "timed out", "final": True},
+    ),
     # [c10d] The client socket has failed to connect to [node-a.internal]:29500 (errno: 111 - Connection
     # refused).
     Pattern(

@@ -353,8 +353,30 @@ INFO_ROWS: list[Row] = [
     (
         "UCX  ERROR ibv_reg_mr(address=0x1, length=8) failed: Bad address",
         "net.ucx_verb_failed",
-        {"cause": None},
+        {"cause": None, "suggests": "gdr-peermem"},
     ),
+    (
+        "ib_log.c:246  UCX  ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory. Please set max locked memory (ulimit -l) to 'unlimited' (current: 64 kbytes)",
+        "net.ucx_verb_failed",
+        {"cause": "memlock-limit", "errno_name": "ENOMEM"},
+    ),
+    # other programs that use the verbs
+    ("ibv_reg_mr(gpu) failed: Bad address", "net.verb_failed", {"suggests": "gdr-peermem", "errno_name": "EFAULT"}),
+    ("ibv_reg_dmabuf_mr (retain) failed: Invalid argument", "net.verb_failed", {"suggests": "gdr-peermem", "cause": None}),
+    ("ibv_reg_mr failed: Invalid argument", "net.verb_failed", {"suggests": None, "cause": None}),
+    (
+        "ibv_modify_qp failed (errno 19) (Ib failure: No such device)",
+        "net.verb_failed",
+        {"errno": 19, "suggests": "ib-config"},
+    ),
+    (
+        "ibv_create_cq failed (errno 12) (Ib failure: Cannot allocate memory)",
+        "net.verb_failed",
+        {"cause": "memlock-limit", "nature": "cause"},
+    ),
+    ("Couldn't allocate MR", "net.region_refused", {"nature": "symptom", "suggests": None}),
+    ("Couldn't register GPU MR", "net.region_refused", {"suggests": "gdr-peermem"}),
+    ("allocated GPU buffer address at 0000010013000000 pointer=0x10013000000", "net.gpu_buffer", {"address": "0000010013000000"}),
 ]
 
 _ENOSPC = {"nature": "cause", "cause": "shm-limit", "errno_name": "ENOSPC"}
@@ -421,6 +443,11 @@ WARN_ROWS: list[Row] = [
         "Call to connect failed : Connection timed out",
         "nccl.connect_failed",
         {"errno_name": "ETIMEDOUT", "address": None},
+    ),
+    (
+        "Call to connect timeout : Connection refused",
+        "nccl.connect_failed",
+        {"errno_name": "ECONNREFUSED", "nature": "symptom"},
     ),
     ("Socket creation failed : Address family not supported by protocol", "nccl.no_interface", {"suggests": "network-interface"}),
     ("Call to ibv_modify_qp failed with error No such device", "nccl.ib_modify_qp", {"errno_name": "ENODEV", "suggests": "ib-config"}),

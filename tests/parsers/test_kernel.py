@@ -109,6 +109,17 @@ ROWS = [
         state="failed",
     ),
     row(
+        "Job for nvidia-fabricmanager.service failed because the control process exited with error code.",
+        "kernel.fabric_service",
+        "?fabric-manager",
+        state="failed",
+    ),
+    row(
+        "Successfully configured all the available NVSwitches to route GPU NVLink traffic.",
+        "kernel.fabric_configured",
+        "info",
+    ),
+    row(
         "systemd[1]: Failed to start NVIDIA fabric manager service.",
         "kernel.fabric_service",
         "?fabric-manager",
