@@ -81,7 +81,7 @@ def scan(
 
     Exit status: 0 done, 1 done but some jobs could not be read, 2 wrong usage.
     """
-    from ncclscope.engine.pack import PackError
+    from ncclscope.engine.pack import PackError, load_pack
     from ncclscope.errors import NcclscopeError
     from ncclscope.scan.progress import Progress
     from ncclscope.scan.run import ScanOptions
@@ -101,6 +101,7 @@ def scan(
         return LocalEngine(worker, workers or _cores())
 
     try:
+        load_pack()  # broken rules end the scan here, not every worker
         summary = run(paths, store, make, options, jsonl=jsonl, progress=Progress() if sys.stderr.isatty() else None)
     except (NcclscopeError, PackError) as error:
         die(str(error))
