@@ -178,6 +178,25 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?P<text>Stopping|Stopped|Starting|Started) (?:nvidia-fabricmanager\.service - )?NVIDIA fabric"
         r" manager service",
     ),
+    # [Mar 21 2025 20:45:38] [ERROR] [tid 39] No matching network interface found for any IP addresses in the node
+    # configuration file ...        nvidia-imex's own log, 570
+    Pattern(
+        "kernel.imex_failed",
+        "No matching network interface found for any IP addresses",
+        r"No matching network interface found for any IP addresses in the node configuration",
+        nature="cause",
+        cause="nvlink-fabric",
+        fields={"reason": "no address of its node list is one of this host"},
+    ),
+    # Failed to allocate Imex session ... NV_ERR_IN_USE        a second daemon beside one of the host
+    Pattern(
+        "kernel.imex_failed",
+        "Failed to allocate Imex session",
+        r"Failed to allocate Imex session(?P<text>[^\n]{0,200})",
+        nature="cause",
+        cause="nvlink-fabric",
+        fields={"reason": "another IMEX daemon holds the session"},
+    ),
     # nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing
     Pattern(
         "kernel.peermem_invalid_context",

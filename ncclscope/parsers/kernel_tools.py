@@ -69,6 +69,16 @@ PATTERNS: tuple[Pattern, ...] = (
         nature="cause",
         cause="gpu-fell-off-bus",
     ),
+    # ls: cannot access /mnt/dataset/: Stale file handle        coreutils and shells; `Stale NFS file handle` before
+    # glibc 2.15
+    Pattern(
+        "tool.stale_handle",
+        " file handle",
+        r"\b(?P<program>ls|cd|cat|df|du|stat|cp|mv|rm|mkdir|touch|find|bash|sh|rsync|tail|head): "
+        r"(?P<text>[^\n]{1,300}): Stale (?:NFS )?file handle\s*$",
+        nature="cause",
+        cause="storage-hang",
+    ),
     # Failed to initialize NVML: Driver/library version mismatch
     Pattern(
         "tool.nvml_mismatch",

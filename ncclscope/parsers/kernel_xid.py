@@ -22,9 +22,9 @@ def _xid(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:  # noqa: A
 
     number = int(m[3])
     gpu = pci_address(m[1])
-    if gpu is None:
+    if gpu is None and m[1] != "...":
         return None
-    fields: Fields = {"xid": number, "gpu": gpu}
+    fields: Fields = {"xid": number, "gpu": gpu} if gpu else {"xid": number}
     body = _process(m[4], fields)
     if m[2]:
         fields["mig"] = m[2].strip()
@@ -156,10 +156,11 @@ PATTERNS: tuple[Pattern, ...] = (
     # NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, name=python3, Contained: CE User Channel
     # (0x9). RST: No ...
     # NVRM: Xid (0000:03:00): 14, Channel 00000001  (very old)
+    # NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)   as people shorten it
     Pattern(
         "kernel.xid",
         "Xid (",
-        r"(?<![A-Za-z])Xid \((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+        r"(?<![A-Za-z])Xid \((?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?|\.{3})"
         r"((?: GPU-I:\d+)?(?: GPU-CI:\d+)?)\): (\d{1,4})\b([^\n]*)",
         nature="symptom",
         refine=_xid,

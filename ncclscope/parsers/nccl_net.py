@@ -35,6 +35,13 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Using network (?P<network>\w*[A-Z]\w*(?: \w+)?)\s*$",
         since="2.6.4",
     ),
+    # NET : Using interface eth0:10.0.0.11<0>        one line for each that the choice left, 2.3
+    Pattern(
+        "nccl.interface",
+        "NET : Using interface ",
+        r"NET : Using interface (?P<interface>[\w.@-]{1,32}):(?P<address>[0-9a-fA-F.:]+)",
+        until="2.3.7",
+    ),
     # NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.12<0>
     # NET/Socket : Using [0]eth0:10.0.0.11<0>
     *(

@@ -26,6 +26,13 @@ PATTERNS: tuple[Pattern, ...] = (
         )
         for name in _TYPES
     ),
+    # # Out of bounds values : 50 FAILED        the check of the results; `0 OK` otherwise
+    Pattern(
+        "nccl.tests_wrong",
+        "# Out of bounds values",
+        r"# Out of bounds values : (?P<count>\d+) FAILED",
+        nature="symptom",
+    ),
     # # Avg bus bandwidth    : 0.0312        the last line of a run
     Pattern("nccl.tests_done", "# Avg bus bandwidth", r"# Avg bus bandwidth\s+: (?P<busbw>[\d.]+)"),
 )

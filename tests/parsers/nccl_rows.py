@@ -29,6 +29,8 @@ INFO_ROWS: list[Row] = [
         )
     ),
     ("    33554432       1048576     float                  221.4  151.55  284.16  1e-05", "nccl.tests_row", {"size": 33554432}),
+    ("NET : Using interface lo:127.0.0.1<0>", "nccl.interface", {"interface": "lo", "address": "127.0.0.1"}),
+    ("# Out of bounds values : 50 FAILED", "nccl.tests_wrong", {"count": 50, "nature": "symptom"}),
     ("# Avg bus bandwidth    : 0.0312 ", "nccl.tests_done", {"busbw": "0.0312"}),
     (
         "socketPollConnect: connect to 10.0.0.2<4000> returned No route to host, retrying (33/34) after sleep for 3300 msec",

@@ -115,6 +115,17 @@ ROWS = [
         state="failed",
     ),
     row(
+        "[ERROR] [tid 39] No matching network interface found for any IP addresses in the node configuration file",
+        "kernel.imex_failed",
+        "nvlink-fabric",
+    ),
+    row(
+        "[ERROR] [tid 39] Failed to allocate Imex session for node 3: NV_ERR_IN_USE",
+        "kernel.imex_failed",
+        "nvlink-fabric",
+    ),
+    row("ls: cannot access /mnt/dataset/: Stale file handle", "tool.stale_handle", "storage-hang", program="ls"),
+    row(
         "Successfully configured all the available NVSwitches to route GPU NVLink traffic.",
         "kernel.fabric_configured",
         "info",

@@ -19,6 +19,11 @@ def row(line: str, fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 ROWS: list[tuple[str, dict[str, Any]]] = [
+    # An address that somebody left out of a report.
+    row(
+        "NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)",
+        {"xid": 145, "gpu": None, "suggests": "nvlink-fabric"},
+    ),
     # Recorded on H200 with driver 580: page fault, misaligned access, assert.
     row(
         "NVRM: Xid (PCI:0000:00:07): 31, pid=653, name=python, channel 0x0000001e, intr 00000000. MMU"
