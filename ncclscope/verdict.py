@@ -26,7 +26,7 @@ def conclude(
     roots = [f for f in kept if f.role == "root_cause"]
     sure = [f for f in roots if CONFIDENCE.index(f.confidence) >= CONFIDENCE.index("possible")]
     if not kept:
-        return "no_failure", [], [], []
+        return "no_failure", [], _if_it_hangs(facts), []
     verdict: Verdict = "cause_found" if sure and kept[0] in sure else "symptom_only"
     unknowns, collect = _open_questions(kept[0], facts)
     return verdict, kept, unknowns, collect
@@ -34,10 +34,17 @@ def conclude(
 
 def _unreadable(facts: Facts) -> str:
     if not facts.streams:
-        return "no input was given"
+        return "no input could be read"
     if all(s.bytes == 0 for s in facts.streams):
         return "the input is empty: an empty log is no all-clear"
     return "nothing of NCCL, PyTorch, a launcher or the kernel was recognised: this is no all-clear"
+
+
+def _if_it_hangs(facts: Facts) -> list[str]:
+    """A job that hangs prints nothing wrong: without its end or the time it was looked at, silence cannot be seen."""
+    if "rank_log" not in facts.given or facts.ending.how != "open" or facts.ending.still:
+        return []
+    return ["the input does not show how the job ended: if it hangs, --as-of now measures its silence"]
 
 
 def _open_questions(first: Finding, facts: Facts) -> tuple[list[str], list[Collect]]:

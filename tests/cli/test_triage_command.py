@@ -97,6 +97,19 @@ def test_a_pipe_is_read_without_arguments() -> None:
         assert report["findings"][0]["culprit"]["ranks"] == [1]
 
 
+def test_a_log_that_ends_inside_init_is_no_plain_all_clear() -> None:
+    """A job that hangs prints nothing wrong: the report says how its silence is measured, and measures it when asked."""
+    log = (
+        b"2026-01-05 10:00:00,100 INFO train: starting\na01:631:631 [0] NCCL INFO NCCL version 2.26.2+cuda12.2\n"
+        b"a01:631:631 [0] NCCL INFO Comm config Blocking set to 1\n"
+    )
+    done = run("--format", "json", input=log)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["verdict"]) == (0, "no_failure")
+    assert any("--as-of now" in text for text in report["unknowns"])
+    assert run("--as-of", "2026-01-05T10:30:00", input=log).returncode == 1
+
+
 def test_a_command_never_names_standard_input_as_a_file() -> None:
     """What was piped in cannot be read again: the command asks for the file that it was saved to."""
     log = (
