@@ -77,6 +77,11 @@ _MESSAGES: tuple[tuple[Judgement, tuple[str, ...]], ...] = (
     ),
     (Judgement("cuda", "symptom", suggests="oom-gpu"), (r"CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)",)),
     (Judgement("cuda", "symptom"), (r"CUBLAS_STATUS_", r"CUDNN_STATUS_")),
+    # before 1.5, where the old number says nothing: cuda runtime error (60) : peer mapping resources exhausted at ...
+    (
+        Judgement("cuda", "symptom", suggests="p2p-acs-iommu"),
+        (r"^cuda runtime error \(\d+\) : peer (?:mapping|access) ",),
+    ),
     # c10d, DDP, FSDP, gloo: a disagreement between ranks, named by the rank that checks
     (
         Judgement("own", "cause", "collective-mismatch"),

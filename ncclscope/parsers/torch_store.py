@@ -52,6 +52,11 @@ def _barrier(m: re.Match[str], _: Line) -> Mapping[str, Value]:
     return fields
 
 
+def _barrier_wait(m: re.Match[str], line: Line) -> Mapping[str, Value]:
+    fields: dict[str, Value] = {"waited_s": int(m["waited_s"])} if m["waited_s"] else {}
+    return {**fields, **_barrier(m, line)} if m["have"] and m["world_size"] else fields
+
+
 def _listen(_: re.Match[str], line: Line) -> Mapping[str, Value]:
     """EADDRINUSE as an exception is the end; after a log line a second agent may go on as a client."""
     fields: dict[str, Value] = {}
@@ -206,15 +211,17 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     # Waiting in store based barrier to initialize process group for 10 seconds rank: 0, key:
     # store_based_barrier_key:1 (world_size=2, num_workers_joined=1, timeout=0:30:00)
+    # ... process group for rank: 0, key: store_based_barrier_key:1 (world_size=4, worker_count=8, ...   (1.9 to 2.0)
     Pattern(
         "torch.store_barrier_wait",
         "Waiting in store based barrier",
         r"Waiting in store based barrier to initialize process group (?:for (?P<waited_s>\d+) seconds )"
-        r"?.{0,20}?"
+        r"?(?:for )?"
         r"(?:rank: (?P<rank>\d+), key: (?P<key>\S+) )?"
         r"(?:\(world_size=(?P<world_size>\d+), (?:num_workers_joined|worker_count)=(?P<have>\d+))?",
         nature="symptom",
-        refine=refine_with("have", "waited_s"),
+        refine=_barrier_wait,
+        adds=("over", "cause"),
     ),
     # torch.distributed.DistNetworkError: The server socket has failed to listen on any local network
     # address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use
