@@ -22,7 +22,7 @@ LOG = """\
 [rank0]:[E526 12:34:56.123456789 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=20000) ran for 20020 milliseconds before timing out.
 [rank1]:[E526 12:34:56.123456789 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=_ALLGATHER_BASE, NumelIn=4, NumelOut=12, Timeout(ms)=20000) ran for 20020 milliseconds before timing out.
 [rank2]:[E526 12:34:56.123456789 ProcessGroupNCCL.cpp:616] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=20000) ran for 20020 milliseconds before timing out.
-"""  # noqa: E501 - lines of a log
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """Real lines of NCCL (addresses and names changed) and what they say: (body, kind, fields)."""
 
-# ruff: noqa: E501  log lines stand whole
+
 
 from __future__ import annotations
 
