@@ -26,7 +26,7 @@ def events(
         str | None, typer.Option(help="Only kinds that start with this, such as nccl. or torch.watchdog.")
     ] = None,
     rank: Annotated[int | None, typer.Option(help="Only what is known to be of this global rank.")] = None,
-    tail: Annotated[int | None, typer.Option(help="Only the last N.")] = None,
+    tail: Annotated[int | None, typer.Option(min=1, help="Only the last N.")] = None,
     rules: Annotated[list[Path] | None, RULES] = None,
     format: Annotated[Format, typer.Option("--format")] = Format.TEXT,
     output: Annotated[Path | None, typer.Option("-o", "--output")] = None,
@@ -64,7 +64,12 @@ def events(
     text = "".join(harmless(_row(o)) + "\n" for o in chosen)
     for problem in seen.problems:
         text += harmless(f"unreadable: {problem.path}: {problem.reason}") + "\n"
-    write_out(text or "no event: nothing of NCCL, PyTorch, a launcher or the kernel was recognised\n", output)
+    none = (
+        "no event of this kind and rank"
+        if seen.facts.recognised
+        else "no event: nothing of NCCL, PyTorch, a launcher or the kernel was recognised"
+    )
+    write_out(text or f"{none}\n", output)
 
 
 def _place(o: Observation) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ncclscope.cli.common import die, write_out
+from ncclscope.cli.common import chosen_pack, die, write_out
 
 __all__ = ["explain"]
 
@@ -96,9 +96,7 @@ def _class_text(name: str) -> str:
 
 
 def _rule_text(what: str) -> str | None:
-    from ncclscope.engine.pack import load_pack
-
-    rule = load_pack().get(what)
+    rule = chosen_pack(None).get(what)
     if rule is None:
         return None
     lines = [
