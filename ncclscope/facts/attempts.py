@@ -19,10 +19,10 @@ class Attempts:
     """Which attempt an event belongs to, from 0; what failed in attempt 0 is no echo of attempt 1."""
 
     def __init__(self, store: EventStore, identity: Identity) -> None:
-        self._starts: dict[str, list[int]] = defaultdict(list)  # order numbers at which a new attempt begins
+        self._starts: dict[str, list[int]] = defaultdict(list)  # lines at which a new attempt begins
         self._named = {s.path: s.hints.attempt for s in store.streams if s.hints.attempt is not None}
         for event in store.events("launch.restart"):
-            self._starts[event.ref.path].append(event.order + 1)
+            self._starts[event.ref.path].append(event.ref.line + 1)
         for path, orders in self._new_processes(store, identity).items():
             if not self._starts.get(path):
                 self._starts[path] = orders
@@ -40,13 +40,13 @@ class Attempts:
         named = self._named.get(event.ref.path)
         if named is not None:
             return named
-        return bisect_right(self._starts.get(event.ref.path, []), event.order)
+        return bisect_right(self._starts.get(event.ref.path, []), event.ref.line)
 
     def _new_processes(self, store: EventStore, identity: Identity) -> dict[str, list[int]]:
         """A rank that starts init anew with another pid in the same file: the log goes on with a rerun."""
         first_of_pid: dict[tuple[str, int | None], int] = {}
         for event in store.events(*_EARLY):
-            first_of_pid.setdefault((event.ref.path, event.env.pid), event.order)
+            first_of_pid.setdefault((event.ref.path, event.env.pid), event.ref.line)
         pids: dict[tuple[str, int], list[int]] = defaultdict(list)
         for event in store.events("nccl.init_start", "nccl.init_complete"):
             rank = event.get("rank")

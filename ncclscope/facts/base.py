@@ -90,7 +90,7 @@ class Basis(msgspec.Struct):
             evidence=(self.line(event, group.count),),
             time=self.time(event),
             source=event.ref.path,
-            order=event.order,
+            order=event.ref.line,
             count=group.count,
             attempt=self.attempts.of(event),
         )
@@ -133,7 +133,7 @@ class Basis(msgspec.Struct):
                 evidence=(*lines, *absences),
                 time=self.time(at) if at else None,
                 source=at.ref.path if at else lines[0].source if lines else "",
-                order=at.order if at else 0,
+                order=at.ref.line if at else 0,
                 derived=True,
                 attempt=self.attempts.of(at) if at else 0,
             )

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ncclscope.facts.base import Basis
-from ncclscope.facts.ending import Ending
+from ncclscope.facts.ending import Ending, duration
 from ncclscope.facts.machine_code import gpu_archs
 from ncclscope.knowledge.gpus import banner_fit, parse_capability
 from ncclscope.model import Event
@@ -190,6 +190,7 @@ def _silent_before_start(basis: Basis, ending: Ending) -> None:
         "init.silent",
         {
             "silent_s": round(ending.silent_s),
+            "silent_for": duration(ending.silent_s),
             "nccl": nccl,
             "cuda": cuda,
             "gpu_arch": arch,

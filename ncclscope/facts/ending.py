@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ncclscope.clocks import Stamp, without_year
+from ncclscope.clocks import Stamp
 from ncclscope.facts.base import Basis
 from ncclscope.model import Event
 from ncclscope.store import StreamInfo
 
-__all__ = ["Ending", "completed_after_all", "find_ending", "tells_failure"]
+__all__ = ["Ending", "completed_after_all", "duration", "find_ending", "tells_failure"]
 
 # Shorter silences are ordinary: imports, data loading, a first compilation.
 MIN_SILENCE_S = 20.0
@@ -110,8 +110,12 @@ def _silence_of(stream: StreamInfo, last: Stamp, as_of: float | None) -> float |
     return as_of - last.seconds
 
 
-def since(earlier: Stamp | None, later: Stamp | None) -> float | None:
-    """Seconds between two wall-clock stamps, whatever they print of the year; None without both."""
-    if earlier is None or later is None or "boot" in (earlier.clock, later.clock):
-        return None
-    return without_year(later).seconds - without_year(earlier).seconds
+def duration(seconds: float) -> str:
+    """A length of time as people say it: 228 s, 14 min, 3 h 20 min."""
+    whole = round(seconds)
+    if whole < 600:
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -15,7 +15,7 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "init.silent": (
         "processes printed their NCCL banner and nothing more of init, to a known end",
-        ("silent_s", "nccl", "cuda", "coverage", "gpu_arch", "shape", "still", "so_far"),
+        ("silent_s", "silent_for", "nccl", "cuda", "coverage", "gpu_arch", "shape", "still", "so_far"),
     ),
     "init.unfinished": (
         "the input ends before some process finished init, with no failure and no known end: a hang or a cut capture",

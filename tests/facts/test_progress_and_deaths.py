@@ -9,6 +9,7 @@ from printed import enqueued, init, nccl, table, timeout
 from support import of_kind, only, read_texts
 
 from ncclscope.facts.deaths import signal_name
+from ncclscope.pipeline import analyze
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -214,3 +215,21 @@ def test_several_jobs_are_said_to_be_several(tmp_path: Path) -> None:
     other = one.replace("node01", "node09").replace("0xff66764d194f455c", "0x1111")
     seen = read_texts(tmp_path, {"a.log": one, "b.log": other})
     assert any("2 jobs" in note and "scan" in note for note in seen.facts.notes)
+
+
+def test_a_traceback_of_the_first_attempt_outranks_a_fault_of_the_second(tmp_path: Path) -> None:
+    """A block of lines is read to its end before it is understood; what counts is where it stands."""
+    start = "a01:{0}:{0} [0] NCCL INFO ncclCommInitRankConfig comm 0x1 rank 0 nranks 1 cudaDev 0 busId 10000 commId 0x{0} - "
+    path = tmp_path / "job.log"
+    path.write_text(
+        start.format(11) + "Init COMPLETE\n"
+        "[rank0]: Traceback (most recent call last):\n"
+        '[rank0]:   File "/app/train.py", line 12, in step\n'
+        '[rank0]:     raise ValueError("bad batch")\n'
+        "[rank0]: ValueError: bad batch\n" + start.format(12) + "Init COMPLETE\n"
+        "[rank0]: RuntimeError: CUDA error: an illegal memory access was encountered\n",
+        encoding="utf-8",
+    )
+    report = analyze([path])
+    assert report.findings[0].category == "user-exception"
+    assert any("2 attempts" in text for text in report.warnings)
