@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ncclscope.preflight.rules import TRIAGE_RULES
+
 Status = Literal["pass", "warn", "fail", "not_checked"]
 Effect = Literal["read_only", "reruns_job", "changes_environment", "disruptive"]
 Verdict = Literal["pass", "fail", "unknown"]
@@ -32,8 +34,7 @@ class CheckResult:
     """The answer of one check.
 
     `category` is the cause class that triage would name if this went wrong at run time, so that a failure
-    seen later points back here; it is set on every result. `rule` is the id of that triage rule where there
-    is one. For `not_checked`, `detail` is the reason.
+    seen later points back here; it is set on every result. For `not_checked`, `detail` is the reason.
     """
 
     id: str
@@ -43,7 +44,11 @@ class CheckResult:
     detail: str
     evidence: tuple[Evidence, ...] = ()
     next_step: NextStep | None = None
-    rule: str | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The ids of the triage rules that name this in a log, the likeliest first; empty where none does."""
+        return TRIAGE_RULES.get((self.id, self.category), ())
 
     def as_dict(self) -> dict[str, Any]:
         """The result as plain JSON values; fields without a value are absent."""
@@ -54,8 +59,8 @@ class CheckResult:
             "category": self.category,
             "detail": self.detail,
         }
-        if self.rule is not None:
-            record["rule"] = self.rule
+        if self.rules:
+            record["rules"] = list(self.rules)
         record["evidence"] = [{"source": item.source, "value": item.value} for item in self.evidence]
         if self.next_step is not None:
             step = self.next_step

@@ -62,7 +62,8 @@ def _headline(report: Report, fail_on: FailOn) -> str:
 
 
 def _block(result: CheckResult, colour: bool) -> Iterator[str]:
-    yield f"{_mark(result.status, colour)}  {result.title}  [{result.id}, {result.category}]"
+    tag = ", ".join((result.id, result.category, *result.rules))
+    yield f"{_mark(result.status, colour)}  {result.title}  [{tag}]"
     detail = printable(" ".join(result.detail.split()))
     yield from textwrap.wrap(
         detail,

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from support import options, shipped, write
 
+from ncclscope.pipeline import analyze
 from ncclscope.preflight.checks import driver, kernel_log
 
 from .conftest import FakeNode, library
@@ -138,6 +140,23 @@ def test_xids_of_the_hardware_count_and_those_of_programs_do_not(
     put("/dev/kmsg", xid(NOW - 60, number, text))
     result = kernel_log.xid(node)
     assert (result.status, result.category) == (status, category)
+
+
+def test_an_xid_that_fails_a_node_has_the_cause_class_and_rule_that_triage_gives_it(
+    node: FakeNode, put: Callable[..., None], tmp_path: Path
+) -> None:
+    failing = 0
+    for number in range(1, 180):
+        put("/dev/kmsg", xid(NOW - 60, number, "pid='<unknown>', name=<unknown>, detail"))
+        result = kernel_log.xid(node)
+        if result.status != "fail":
+            continue
+        failing += 1
+        line = f"[864000.12] NVRM: Xid (PCI:0000:1b:00): {number}, pid='<unknown>', name=<unknown>, detail\n"
+        paths = write(tmp_path, {f"{number}.log": line})
+        first = analyze(paths, options=options(), pack=shipped()).findings[0]
+        assert (first.category, first.rule in result.rules) == (result.category, True), number
+    assert failing > 20
 
 
 def test_an_xid_older_than_a_day_does_not_count(node: FakeNode, put: Callable[..., None]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from support import shipped
 
 from ncclscope.preflight import identity
 from ncclscope.preflight.checks import CHECKS, Check
@@ -15,6 +16,7 @@ from ncclscope.preflight.identity import IdentityError
 from ncclscope.preflight.manifests import MANIFESTS
 from ncclscope.preflight.model import CheckResult, NextStep, Report
 from ncclscope.preflight.report import as_json, as_text
+from ncclscope.preflight.rules import TRIAGE_RULES
 from ncclscope.preflight.run import run
 
 from .conftest import FIXTURES, FakeNode, gpu, library
@@ -175,11 +177,22 @@ def test_the_json_holds_what_the_text_says(node: FakeNode) -> None:
     broken = next(check for check in record["checks"] if check["id"] == "interface")
     assert broken["status"] == "fail"
     assert broken["category"] == "network-interface"
+    assert shipped().get(broken["rules"][0]) is not None
+    assert f"[interface, network-interface, {broken['rules'][0]}" in as_text(run(node))
     assert broken["next_step"] == {
         "do": "List interfaces and addresses.",
         "command": "ip -brief address",
         "effect": "read_only",
     }
+
+
+@pytest.mark.parametrize(("check", "category"), sorted(TRIAGE_RULES))
+def test_a_check_points_at_rules_of_its_own_cause_class(check: str, category: str) -> None:
+    assert check in CHECKS
+    for name in TRIAGE_RULES[check, category]:
+        rule = shipped().get(name)
+        assert rule is not None, name
+        assert rule.category == category, name
 
 
 def test_the_same_container_verifies(node: FakeNode, tmp_path: Path) -> None:

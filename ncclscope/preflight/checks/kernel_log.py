@@ -19,11 +19,11 @@ _RECENT_SECONDS = 24 * 3600
 # replacement makes the node unfit, the others are worth a look. Xids of programs (13, 31, 43, 45, ...) say
 # nothing of the node.
 _UNFIT = {
-    **dict.fromkeys((48, 64, 95, 140, 157, 168, 171, 172, 175), "gpu-hardware-ecc"),
+    **dict.fromkeys((48, 57, 64, 95, 140, 157, 168, 171, 172), "gpu-hardware-ecc"),
     **dict.fromkeys((79, 167, 173), "gpu-fell-off-bus"),
-    **dict.fromkeys((46, 62, 110, 119, 120, 143, 158, 169), "gpu-hang"),
+    **dict.fromkeys((46, 62, 110, 119, 120, 143, 158, 169, 175), "gpu-hang"),
     **dict.fromkeys((136, 155, 166, 170), "nvlink-fabric"),
-    **dict.fromkeys((54, 57), "gpu-thermal-power"),
+    54: "gpu-thermal-power",
 }
 _WORTH_A_LOOK = {
     **dict.fromkeys((63, 92, 94, 156, 160, 161), "gpu-hardware-ecc"),
