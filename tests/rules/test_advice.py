@@ -1,0 +1,50 @@
+"""What rules advise: never to wait longer for ranks that diverged, never a variable that NCCL does not read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from support import shipped
+
+from ncclscope.preflight.settings import known_variables
+
+if TYPE_CHECKING:
+    from ncclscope.engine.rule import Rule
+
+DIVERGED = {"collective-mismatch", "rank-absent", "rank-died", "config-mismatch"}
+LONGER = re.compile(
+    r"(?i)(rais|increas|longer|larger|higher|extend)\w*\b.{0,50}\btime(-?out| limit)"
+    r"|time(-?out| limit).{0,50}\b(rais|increas|longer|larger|higher|extend)"
+)
+# TORCH_NCCL_DUMP_ON_TIMEOUT=1 asks for a dump and leaves the limit alone.
+SETS_A_TIMEOUT = re.compile(r"(?i)(?<!DUMP_ON_)TIMEOUT\w*=\d|timeout=\w*timedelta")
+NCCL_VARIABLE = re.compile(r"\bNCCL_[A-Z0-9_]+\b")
+
+EACH_RULE = pytest.mark.parametrize("rule", [pytest.param(r, id=r.id) for r in shipped().rules])
+
+
+def advice(rule: Rule) -> list[str]:
+    """Each sentence that tells somebody to do something, and each command."""
+    texts = [rule.fix, *(text for check in rule.next for text in (check.do, check.run))]
+    return [sentence for text in texts if text for sentence in re.split(r"(?<=[.;])\s+", text)]
+
+
+@EACH_RULE
+def test_nobody_is_told_to_wait_longer_for_ranks_that_diverged(rule: Rule) -> None:
+    if rule.category not in DIVERGED:
+        return
+    for sentence in advice(rule):
+        assert not SETS_A_TIMEOUT.search(sentence), sentence
+        # "A longer timeout only hides ranks that diverged" warns of it, and that is welcome.
+        assert not LONGER.search(sentence) or " only " in sentence, sentence
+
+
+@EACH_RULE
+def test_a_variable_that_is_advised_is_one_that_the_newest_nccl_reads(rule: Rule) -> None:
+    known = known_variables()
+    for sentence in advice(rule):
+        for name in NCCL_VARIABLE.findall(sentence):
+            assert name in known, sentence
+            assert known[name].last is None, f"{name} was last read by NCCL {known[name].last}: {sentence}"
