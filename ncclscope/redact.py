@@ -18,6 +18,7 @@ import msgspec
 
 from ncclscope.redact_patterns import BY_PLACE, BY_SHAPE, END, START, is_host, is_ipv4, is_name
 from ncclscope.report import Report
+from ncclscope.sources.names import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +39,7 @@ def hosts_of(store: EventStore, hosts: Iterable[str]) -> list[str]:
     for event in store.events():
         names |= {n for n in (event.env.host, event.env.pod) if n}
         names |= {v for f in _HOST_FIELDS if isinstance(v := event.get(f), str) and v}
-    return sorted(names, key=_natural)
+    return sorted(names, key=lambda name: (natural(name), name))
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class Redactor:
 
     def mapping(self) -> dict[str, str]:
         """Pseudonym to original, for the way back."""
-        names = sorted(self._names.items(), key=lambda item: _natural(item[1]))
+        names = sorted(self._names.items(), key=lambda item: natural(item[1]))
         return {name: original for (_, original), name in names}
 
     def _all(self, value: Any, *, keys: bool = False) -> Any:
@@ -180,10 +181,6 @@ _FIXED = frozenset(
         "about",
     ]
 )
-
-
-def _natural(text: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ncclscope.pipeline import judge, read
 from ncclscope.redact import Redactor, hosts_of
 from ncclscope.report import Report, to_json
 from ncclscope.reporters import html, markdown, terminal
+from ncclscope.store import EventStore
 
 ALPHANUMERIC = string.ascii_letters + string.digits
 
@@ -174,6 +175,11 @@ def test_key_of_several_lines_goes_whole_and_keeps_its_lines() -> None:
     assert "MIIE" not in out
     assert out.count("\n") == text.count("\n")
     assert out.splitlines()[5] == "b"
+
+
+def test_names_that_only_look_like_numbers_are_ordered_like_all_others() -> None:
+    names = ["node10", "node2", "²", "9" * 5000]
+    assert hosts_of(EventStore(), names) == ["9" * 5000, "node2", "node10", "²"]
 
 
 def test_link_local_addresses_stay_link_local() -> None:
