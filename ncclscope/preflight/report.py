@@ -6,6 +6,8 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, Literal
 
+from ncclscope.arch.render import clean
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -58,13 +60,13 @@ def _headline(report: Report, fail_on: FailOn) -> str:
         "fail": "This node fails",
         "unknown": "Could not tell whether this node passes",
     }[verdict]
-    return f"{says}: {tail}. Host {printable(report.host)}, {len(report.gpus)} GPU(s)."
+    return f"{says}: {tail}. Host {clean(report.host)}, {len(report.gpus)} GPU(s)."
 
 
 def _block(result: CheckResult, colour: bool) -> Iterator[str]:
     tag = ", ".join((result.id, result.category, *result.rules))
     yield f"{_mark(result.status, colour)}  {result.title}  [{tag}]"
-    detail = printable(" ".join(result.detail.split()))
+    detail = clean(" ".join(result.detail.split()))
     yield from textwrap.wrap(
         detail,
         _WIDTH,
@@ -78,11 +80,11 @@ def _block(result: CheckResult, colour: bool) -> Iterator[str]:
     if step is not None:
         effect = "" if step.effect == "read_only" else f"  ({step.effect.replace('_', ' ')})"
         yield f"{_INDENT}Next: {step.do}{effect}"
-        yield f"{_INDENT}  $ {printable(step.command)}"
+        yield f"{_INDENT}  $ {clean(step.command)}"
 
 
 def _line(result: CheckResult, colour: bool) -> str:
-    detail = printable(" ".join(result.detail.split()))
+    detail = clean(" ".join(result.detail.split()))
     middle = "not checked: " if result.status == "not_checked" else ""
     return f"{_mark(result.status, colour)}  {result.id}: {middle}{detail}"
 
@@ -90,8 +92,3 @@ def _line(result: CheckResult, colour: bool) -> str:
 def _mark(status: Status, colour: bool) -> str:
     word = f"{_WORDS[status]:>5}"
     return f"\x1b[{_COLOURS[status]}m{word}\x1b[0m" if colour else word
-
-
-def printable(text: str) -> str:
-    """Text from the machine without control characters, which could drive a terminal."""
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
