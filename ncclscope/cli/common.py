@@ -6,7 +6,6 @@ import contextlib
 import enum
 import io
 import os
-import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -154,8 +153,3 @@ def write_private(text: str, output: Path) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         die(f"cannot write {output}: {error.strerror or error}")
-
-
-def has_data(stream: BinaryIO) -> bool:
-    """Whether a read would return at once (data or end of file)."""
-    return bool(select.select([stream], [], [], 0)[0])

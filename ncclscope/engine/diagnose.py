@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -273,7 +274,7 @@ _ASKED = lazy(r"<([a-z][a-z ]*)>")
 def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:
     do, _ = _fill(spec.do, values)
     words = {
-        name: value if name in _QUOTED else shell_word(value)
+        name: value if name in _QUOTED else shlex.quote(value)
         for name, value in values.items()
         if name not in _ASKED_AS or _STDIN not in value
     }
@@ -282,13 +283,6 @@ def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:
     # What a log can never show, such as the job's own command, stands in the rule as <your command>.
     asked = _ASKED.findall(spec.run)
     return NextCheck(do, command, where, spec.effect, sorted({*unfilled, *more, *asked}))
-
-
-def shell_word(value: str) -> str:
-    """A value from a log as it may stand in a command: harmless ones as they are, all others quoted."""
-    import shlex
-
-    return shlex.quote(value)
 
 
 def trace(

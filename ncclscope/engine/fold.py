@@ -130,8 +130,3 @@ def flat(findings: Sequence[Finding]) -> list[Finding]:
         out.append(finding)
         out += flat(finding.explains)
     return out
-
-
-def to_dict(finding: Finding) -> object:
-    """Plain data of a finding."""
-    return msgspec.to_builtins(finding)

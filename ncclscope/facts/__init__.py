@@ -38,7 +38,6 @@ class Facts(msgspec.Struct, frozen=True):
     phase_of: Callable[[Observation], Phase]
     ending: Ending
     hosts: tuple[str, ...]
-    kernel_log_hosts: frozenset[str]
     recognised: bool
     streams: tuple[StreamInfo, ...]
     notes: tuple[str, ...]
@@ -79,9 +78,6 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
             for o in observations
             if not tells_failure(o.fields.get("nature")) and (not o.derived or o.kind.startswith("job."))
         ]
-    kernel_hosts = frozenset(
-        h for s in store.streams if s.hints.kernel for h in [basis.identity.host_of_file.get(s.path)] if h
-    )
     versions = _versions(basis)
     return Facts(
         observations=tuple(observations),
@@ -91,7 +87,6 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         phase_of=PhaseFinder(basis),
         ending=ending,
         hosts=tuple(basis.identity.hosts),
-        kernel_log_hosts=kernel_hosts,
         recognised=bool(store.total or store.dumps or any(_of_a_launcher(s) for s in store.streams)),
         streams=tuple(store.streams),
         notes=_notes(basis),

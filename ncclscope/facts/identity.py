@@ -51,7 +51,6 @@ class Identity:
         self.tasks_are_ranks = True  # no task is known to be another rank or several
         self.rank_of_file: dict[str, int] = {}
         self.host_of_file: dict[str, str] = {}
-        self._hint_host: dict[str, str] = {s.path: s.hints.host for s in store.streams if s.hints.host}
         self._join_communicators()
         self._join_launchers()
         self._join_files()

@@ -139,9 +139,6 @@ class Node:
     def hostname(self) -> str:
         return socket.gethostname()
 
-    def user_id(self) -> int:
-        return os.geteuid()
-
     def ipv4(self, interface: str) -> str | None:
         """The IPv4 address of an interface; None if it has none."""
         request = struct.pack("256s", interface.encode()[:15])
