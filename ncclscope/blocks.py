@@ -41,19 +41,21 @@ def whole_lines(
         held += len(block)
         if first and held < _SAMPLE_BYTES:
             continue
-        joined = parts[0] if len(parts) == 1 else b"".join(parts)
-        cut = joined.rfind(b"\n") + 1
+        cut = block.rfind(b"\n") + 1
+        if cut == 0 and len(parts) > 1:  # rare: a line longer than a block
+            parts = [block := b"".join(parts)]
+            cut = block.rfind(b"\n") + 1
         if cut == 0 and held > _MAX_LINE:
-            cut = (joined.rfind(b"\r") + 1) or len(joined)
-            if b"\r" not in joined:
+            cut = (block.rfind(b"\r") + 1) or len(block)
+            if b"\r" not in block:
                 _note(info, "a line longer than 1 MiB was read in pieces")
         if cut == 0:
-            parts = [joined]
             continue
         first = False
-        yield _clean(joined[:cut], holds_control)
-        rest = joined[cut:]
-        parts, held = [rest], len(rest)
+        # One copy of what is handed on: joining first and cutting then would make two.
+        yield _clean(b"".join((*parts[:-1], memoryview(block)[:cut])), holds_control)
+        parts = [block[cut:]]
+        held = len(parts[0])
     joined = b"".join(parts)
     if joined:
         yield _clean(joined, holds_control)

@@ -339,7 +339,8 @@ def loose_time(text: str) -> Stamp | None:
     return parse_iso(text[:80]) if _LOOSE_TIME.search(text[:80]) else None
 
 
-_CLOCK = re.compile(rb"\d\d:\d\d:\d\d")
+# Minutes and seconds: an expression that begins with a fixed character is searched for ten times as fast.
+_CLOCK = re.compile(rb":\d\d:\d\d")
 
 
 def _may_be_dated(raw: bytes) -> bool:

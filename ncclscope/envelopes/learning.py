@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -106,24 +107,30 @@ def learn_briefly(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]
     picked = [p for raw in sample[:: len(sample) // _PICKED] for p in peel(raw)]
     # One line stands for all that begin alike, so that a logger of a few lines is seen too.
     begins = [raw[:_BEGIN].translate(_ALIKE) for raw in sample]
-    alike = {begin: peel(sample[begins.index(begin)]) for begin in dict.fromkeys(begins)}
+    stands_for = Counter(begins)
+    alike = {begin: peel(sample[begins.index(begin)]) for begin in stands_for}
     for text, pos, draft in itertools.chain(picked, *alike.values()):
         if draft.collected is not None or not _LOGGERS.issuperset(draft.layers):
             return None
-        if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in AMBIGUOUS):
+        if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in _ambiguous(text[pos : pos + 2])):
             return None
-    stands_for = Counter(begins)
     return Known(hosts=_hosts(sample, peel)), [(p, stands_for[begin]) for begin in alike for p in alike[begin]]
 
 
+@lru_cache(maxsize=4096)
+def _ambiguous(two: str) -> tuple[Layer, ...]:
+    """The ambiguous layers that may begin with these two characters."""
+    return tuple(layer for layer in AMBIGUOUS if layer.may_start(two))
+
+
 def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> frozenset[str]:
-    """The hosts in NCCL's prefix, each line looked at closely only where it can show a new one."""
+    """The hosts in NCCL's prefix. A process prints the same prefix over and over, and one line of it is enough; where
+    times make prefixes differ, each line is looked at closely only if it can show a new host."""
     host_at = re.compile(_HOST_AT).match
+    one_each = {prefix: raw for raw in sample for prefix, mark, _ in (raw.partition(b" NCCL "),) if mark}
     seen: set[bytes] = set()
     hosts: set[str] = set()
-    for raw in sample:
-        if raw[: raw.find(b":")] in seen or b" NCCL " not in raw:
-            continue
+    for raw in one_each.values():
         m = host_at(raw)
         if m is not None:
             if m[1] in seen:

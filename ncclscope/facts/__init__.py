@@ -153,7 +153,7 @@ def _shape(basis: Basis, ending: Ending) -> None:
 
 
 def _ranks(basis: Basis) -> Ranks:
-    seen = sorted(basis.identity.seen_ranks(basis.events()) | {r for r, _, _ in basis.store.dumps if r is not None})
+    seen = sorted(basis.identity.seen_ranks | {r for r, _, _ in basis.store.dumps if r is not None})
     expected = basis.identity.world
     for event in basis.events("launch.rdzv_result"):
         size = event.get("world_size")
@@ -173,7 +173,7 @@ def _given(basis: Basis) -> frozenset[str]:
         given.add("launcher_log")
     if basis.store.dumps:
         given.add("flight_recorder")
-    seen = basis.identity.seen_ranks(basis.events())
+    seen = basis.identity.seen_ranks
     if basis.identity.world and len(seen) >= basis.identity.world:
         given.add("all_ranks")
     return frozenset(given)

@@ -246,7 +246,7 @@ def _nobody(basis: Basis, group: GroupProgress) -> None:
     """Everyone who spoke waits in the same place: blame a rank that said nothing, or say that nothing is visible."""
     waiting = set(group.timeouts) | set(group.enqueued)
     world = basis.identity.world
-    seen = basis.identity.seen_ranks(basis.events())
+    seen = basis.identity.seen_ranks
     everyone = set(range(world)) if world and world <= 65536 else seen
     deduplicated = any(s.deduplicated for s in basis.store.streams)
     quiet = sorted((everyone & seen) - waiting)

@@ -134,7 +134,7 @@ def _stuck(basis: Basis, ending: Ending, comm: Communicator) -> None:
 
 def _spoke(basis: Basis, ranks: list[int]) -> list[int]:
     """Those of `ranks` that printed anything at all."""
-    seen = basis.identity.seen_ranks(basis.events())
+    seen = basis.identity.seen_ranks
     return [r for r in ranks if r in seen]
 
 

@@ -201,7 +201,7 @@ def _quiet(basis: Basis, spoke_of_failure: set[int | None]) -> None:
         basis.who(e).rank for e in basis.events("torch.watchdog_timeout")
     }
     world = basis.identity.world
-    seen = basis.identity.seen_ranks(basis.events())
+    seen = basis.identity.seen_ranks
     everyone = set(range(world)) if world and world <= 65536 else _world_of_launcher(basis)
     # Ranks are counted from 0: a hole below the highest one seen is a rank as well.
     everyone = everyone or set(range(max(seen, default=-1) + 1))

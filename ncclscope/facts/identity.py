@@ -7,7 +7,6 @@ rank, launchers print pids with ranks, file names hint. Where two sources disagr
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 
 import msgspec
 
@@ -57,6 +56,7 @@ class Identity:
         self._join_stacks()
         self._join_tasks()
         self.hosts = self._all_hosts()
+        self.seen_ranks = self._seen()  # every rank that any input shows
         self._failed_alone = self._one_failure_of_file()
         self._rank_of_gpu = {
             (self.host_of_rank.get(rank), gpu): rank for rank, gpu in self.gpu_of_rank.items()
@@ -215,16 +215,16 @@ class Identity:
         if pid is None:
             return None
         host = event.env.host
-        if (host, pid) in self.rank_of_process:
-            return self.rank_of_process[host, pid]
+        known = self.rank_of_process.get((host, pid))
+        if known is not None:
+            return known
         same = {rank for (h, p), rank in self.rank_of_process.items() if p == pid and (not h or not host)}
         return same.pop() if len(same) == 1 else None
 
     def _direct_rank(self, event: Event) -> int | None:
         if event.env.rank is not None:
             return event.env.rank
-        rank = event.get("rank")
-        if event.kind in _GLOBAL_RANK_KINDS and isinstance(rank, int):
+        if event.kind in _GLOBAL_RANK_KINDS and isinstance(rank := event.get("rank"), int):
             return rank
         return self._process_rank(event)
 
@@ -303,13 +303,7 @@ class Identity:
             gpu = self.gpu_of_rank.get(rank)
         return Who(rank, host, pid if isinstance(pid, int) else None, gpu if isinstance(gpu, str) else None)
 
-    def seen_ranks(self, events: Iterable[Event]) -> set[int]:
-        """Every rank that any input shows."""
-        ranks = (
-            set(self.processes_of_rank) | set(self.rank_of_file.values()) | set(self.rank_of_task.values())
-        )
-        for event in events:
-            rank = self._direct_rank(event)
-            if rank is not None:
-                ranks.add(rank)
-        return {r for r in ranks if r >= 0}
+    def _seen(self) -> frozenset[int]:
+        ranks = set(self.processes_of_rank) | set(self.rank_of_file.values()) | set(self.rank_of_task.values())
+        ranks |= {r for e in self._store.events() if (r := self._direct_rank(e)) is not None}
+        return frozenset(r for r in ranks if r >= 0)

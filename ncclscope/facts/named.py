@@ -27,7 +27,7 @@ def add_named_facts(basis: Basis) -> None:
 def _awaited(basis: Basis, via: str, events: list[Event], ranks: Iterable[int], **fields: int | str | None) -> None:
     waiting = sorted({r for e in events if (r := basis.who(e).rank) is not None})
     ranks = sorted(set(ranks))
-    spoke = basis.identity.seen_ranks(basis.events())
+    spoke = basis.identity.seen_ranks
     basis.add(
         "rank.awaited",
         {
@@ -65,7 +65,7 @@ def _counted(basis: Basis, via: str, kind: str, size: str) -> None:
     have, want = last.get("have"), last.get(size)
     if not isinstance(have, int) or not isinstance(want, int) or not have < want <= _MAX_WORLD:
         return
-    seen = basis.identity.seen_ranks(basis.events())
+    seen = basis.identity.seen_ranks
     missing = set(range(want)) - seen if len(seen) == have else set()
     waiting = {basis.who(e).rank for e in events}
     if not missing and have == len(waiting) and None not in waiting:
@@ -154,7 +154,7 @@ def _shapes(basis: Basis, events: list[Event]) -> dict[int, tuple[str, str]]:
     if not sides:
         return {}
     parameter = next(iter(sides.values()))[0]
-    silent = {0, *basis.identity.seen_ranks(basis.events())} - set(sides)
+    silent = {0, *basis.identity.seen_ranks} - set(sides)
     return sides | dict.fromkeys(silent, (parameter, " of another size"))
 
 

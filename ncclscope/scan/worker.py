@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +44,7 @@ class Analyst:
     def run(self, job: Job, progress: Callable[[str, int], None] | None = None) -> list[JobResult]:
         """The results of a job, several where the job pattern splits an archive; what goes wrong becomes a result."""
         try:
-            with tempfile.TemporaryDirectory(prefix="ncclscope-") as spool:
+            with _spool(job) as spool:
                 inputs, problems = _inputs(job, spool)
                 if len(job.files) == 1 and is_archive(job.files[0].path) and self._pattern:
                     return self._split(job, inputs, problems, progress)
@@ -97,6 +98,13 @@ def _hashed(open_: Callable[[list[str]], Iterator[bytes]], state: xxhash.xxh3_12
     for block in open_(notes):
         state.update(block)
         yield block
+
+
+def _spool(job: Job) -> AbstractContextManager[str]:
+    """Where archives of an object store are kept while they are read; local jobs are spared the directory."""
+    if is_url(job.root.given):
+        return tempfile.TemporaryDirectory(prefix="ncclscope-")
+    return nullcontext("")
 
 
 def _inputs(job: Job, spool: str) -> tuple[list[Input], list[SourceProblem]]:
