@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Container, Sequence
 
 __all__ = ["main"]
 
+# What a shell shows of a program that SIGPIPE ended.
+_CLOSED_PIPE = 141
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point. A first word that is no command means `triage`; interrupts end with 130, a closed pipe quietly."""
+    """Entry point. A first word that is no command means `triage`; interrupts end with 130, a closed pipe quietly
+    with 141, as other tools do."""
     # Start-up makes many objects that live to the end; looking through them for cycles again and again costs a tenth
     # of a short run.
     gc.set_threshold(100_000, 50, 50)
@@ -22,10 +26,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         build(command)(args=args, prog_name="ncclscope", standalone_mode=True)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output went away; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit as stop:
+        # typer makes it a 1, which would say that a failure was found.
+        if isinstance(stop.__context__, BrokenPipeError):
+            sys.exit(_CLOSED_PIPE)
+        raise
 
 
 def _with_command(args: list[str], commands: Container[str]) -> list[str]:
