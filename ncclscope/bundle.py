@@ -23,7 +23,7 @@ from ncclscope.pipeline import Options, Read, judge, read
 from ncclscope.redact import Redactor, hosts_of
 from ncclscope.report import Finding, LineEvidence, Report, to_json, without_picture
 from ncclscope.reporters import html, markdown
-from ncclscope.sources import Input, discover
+from ncclscope.sources import Input, SourceProblem, discover
 from ncclscope.sources.archives import MANIFEST
 from ncclscope.sources.bundles import VERSION, BundledStream, Manifest
 from ncclscope.version import __version__
@@ -61,13 +61,15 @@ _LEVELS = (_Level(60, 60, 12, 4, 100), _Level(400, 400, 80, 20, 2000), _Level(1 
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """What was written. same: a triage of it gives the same answer as the originals; lines: in it and of all."""
+    """What was written. same: a triage of it gives the same answer as the originals; lines: in it and of all;
+    missing: what was asked for and could not be read."""
 
     report: Report
     same: bool
     size: int
     lines: int
     of_lines: int
+    missing: tuple[SourceProblem, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,9 +82,13 @@ def write_bundle(
     redacted: bool = True,
     limit: int = 25_000_000,
 ) -> Bundled:
-    """Writes the bundle of `paths` to `out`, at most `limit` bytes. Raises BundleError when nothing useful fits."""
+    """Writes the bundle of `paths` to `out`, at most `limit` bytes. Raises BundleError when nothing useful fits,
+    or when there is nothing to pack."""
     options = options or Options()
     seen = read(paths, options=options, pack=pack)
+    if not seen.store.dumps and not any(s.lines for s in seen.store.streams):
+        reasons = "; ".join(f"{p.path}: {p.reason}" for p in seen.problems)
+        raise BundleError(f"nothing to pack: {reasons or 'the input is empty'}")
     report = with_excerpts(judge(seen, pack, picture=True), paths)
     writer = _Writer(seen, report, discover([str(p) for p in paths])[0], redacted, limit)
     draft = out.with_name(f".{out.name}.tmp.zip")
@@ -101,7 +107,8 @@ def write_bundle(
                     writer.write(draft, level, same=False)
                 size = draft.stat().st_size
                 draft.replace(out)
-                best = Bundled(report, same, size, written, writer.of_lines, writer.redactor.mapping())
+                names = writer.redactor.mapping()
+                best = Bundled(report, same, size, written, writer.of_lines, seen.missing, names)
     finally:
         draft.unlink(missing_ok=True)
     if best is None:

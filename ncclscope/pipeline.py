@@ -19,7 +19,7 @@ from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.reader import read_input
 from ncclscope.report import SCHEMA_VERSION, UNSET, Finding, InputInfo, Ranks, Report
-from ncclscope.sources import SourceProblem, discover
+from ncclscope.sources import SourceProblem, discover, printable
 from ncclscope.store import EventStore
 from ncclscope.verdict import conclude
 from ncclscope.version import __version__
@@ -40,12 +40,14 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """What the inputs hold, before any rule is asked."""
+    """What the inputs hold, before any rule is asked. missing: those of the problems that are a path as it was asked
+    for, of which nothing could be read."""
 
     store: EventStore
     facts: Facts
     problems: tuple[SourceProblem, ...]
     warnings: tuple[str, ...]
+    missing: tuple[SourceProblem, ...] = ()
 
 
 def analyze(
@@ -85,7 +87,20 @@ def read(
         except OSError as error:
             problems.append(SourceProblem(source.name, error.strerror or str(error)))
     facts = build_facts(store, FactOptions(gpu=options.gpu, as_of=options.as_of), warnings.append)
-    return Read(store, facts, tuple(problems), tuple(warnings))
+    return Read(store, facts, tuple(problems), tuple(warnings), _missing(paths, problems, store))
+
+
+def _missing(
+    paths: Sequence[str | Path], problems: Sequence[SourceProblem], store: EventStore
+) -> tuple[SourceProblem, ...]:
+    asked = {printable(str(path)) for path in paths}
+    return tuple(
+        p
+        for p in problems
+        if p.path in asked
+        and not p.skipped
+        and not any(f"{s.path}/".startswith(f"{p.path.rstrip('/')}/") for s in store.streams)
+    )
 
 
 def judge(seen: Read, pack: Pack, *, picture: bool = False) -> Report:

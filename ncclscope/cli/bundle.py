@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ncclscope.bundle import BundleError, write_bundle
-from ncclscope.cli.common import RULES, chosen_pack, die, gpu_option, moment_option, write_private
+from ncclscope.cli.common import RULES, chosen_pack, complain, die, gpu_option, moment_option, write_private
 from ncclscope.pipeline import Options
 from ncclscope.reporters import words
 from ncclscope.reporters.safe import harmless
@@ -36,7 +36,8 @@ def bundle(
 ) -> None:
     """Pack reports and excerpts of the logs for a ticket, redacted; `ncclscope OUT.zip` gives the same answer.
 
-    Exit status: 0 written, 1 written but a triage of it gives another answer, 2 wrong usage or not written.
+    Exit status: 0 written, 1 written but a triage of it gives another answer or a path that was named could not be
+    read, 2 wrong usage or not written.
     """
     if out.suffix.lower() != ".zip":
         die(f"{out}: the first name is the bundle to write and ends in .zip")
@@ -55,6 +56,7 @@ def bundle(
         )
     except (BundleError, OSError) as error:
         die(str(error))
+    unread = complain(done.missing)
     if redact_map is not None:
         write_private(json.dumps(done.names, indent=2, ensure_ascii=False) + "\n", redact_map)
     state = f"redacted, {words.several(len(done.names), 'pseudonym')}" if redact else "NOT redacted"
@@ -63,7 +65,7 @@ def bundle(
     typer.echo(f"wrote {out}: {done.size / 1000:,.0f} kB with {lines}, {state}")
     if not done.same:
         typer.echo("a triage of the bundle gives another answer than the originals: raise --max-size", err=True)
-        raise typer.Exit(1)
+    raise typer.Exit(1 if unread or not done.same else 0)
 
 
 def _bytes(text: str) -> int:

@@ -15,11 +15,14 @@ import typer
 
 if TYPE_CHECKING:
     from ncclscope.engine.pack import Pack
+    from ncclscope.sources import SourceProblem
 
 __all__ = [
     "RULES",
+    "UNREADABLE",
     "Format",
     "chosen_pack",
+    "complain",
     "die",
     "gpu_option",
     "is_terminal",
@@ -28,6 +31,8 @@ __all__ = [
     "write_out",
     "write_private",
 ]
+
+UNREADABLE = 3
 
 RULES: Any = typer.Option(
     "--rules",
@@ -48,6 +53,18 @@ def die(message: str, status: int = 2) -> NoReturn:
     """Prints an error and ends with `status` (2: wrong usage)."""
     sys.stderr.write(f"ncclscope: {message}\n")
     raise SystemExit(status)
+
+
+def complain(missing: Sequence[SourceProblem]) -> int:
+    """Names on standard error what was asked for and could not be read, and returns the exit status that goes with it.
+
+    The other inputs still have their answer.
+    """
+    from ncclscope.reporters.safe import harmless
+
+    for problem in missing:
+        sys.stderr.write(f"ncclscope: {harmless(problem.path)}: {problem.reason}\n")
+    return UNREADABLE if missing else 0
 
 
 def chosen_pack(directories: Sequence[Path] | None) -> Pack:

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from ncclscope.observation import Observation
 
-from ncclscope.cli.common import RULES, Format, chosen_pack, die, pick_stdin, write_out
+from ncclscope.cli.common import RULES, Format, chosen_pack, complain, die, pick_stdin, write_out
 
 __all__ = ["events", "why"]
 
@@ -31,7 +31,10 @@ def events(
     format: Annotated[Format, typer.Option("--format")] = Format.TEXT,
     output: Annotated[Path | None, typer.Option("-o", "--output")] = None,
 ) -> None:
-    """What the parsers understood: every event with its place and fields, and every derived fact."""
+    """What the parsers understood: every event with its place and fields, and every derived fact.
+
+    Exit status: 0 done, 2 wrong usage, 3 a path that was named could not be read.
+    """
     import msgspec
 
     from ncclscope.pipeline import read
@@ -39,6 +42,7 @@ def events(
 
     names, stdin = pick_stdin(list(paths or []))
     seen = read(names, stdin=stdin, pack=chosen_pack(rules))
+    unread = complain(seen.missing)
     chosen = [
         o
         for o in (seen.facts.observations if seen.facts.recognised else ())
@@ -60,7 +64,7 @@ def events(
             for o in chosen
         ]
         write_out(msgspec.json.format(msgspec.json.encode(rows)).decode() + "\n", output)
-        return
+        raise typer.Exit(unread)
     text = "".join(harmless(_row(o)) + "\n" for o in chosen)
     for problem in seen.problems:
         text += harmless(f"unreadable: {problem.path}: {problem.reason}") + "\n"
@@ -70,6 +74,7 @@ def events(
         else "no event: nothing of NCCL, PyTorch, a launcher or the kernel was recognised"
     )
     write_out(text or f"{none}\n", output)
+    raise typer.Exit(unread)
 
 
 def _place(o: Observation) -> str:
@@ -94,7 +99,10 @@ def why(
     paths: Paths = None,
     rules: Annotated[list[Path] | None, RULES] = None,
 ) -> None:
-    """Why a rule holds on this input or does not, condition by condition."""
+    """Why a rule holds on this input or does not, condition by condition.
+
+    Exit status: 0 done, 2 wrong usage, 3 a path that was named could not be read.
+    """
     from ncclscope.engine.diagnose import Surroundings, diagnose, trace
     from ncclscope.engine.match import Index
     from ncclscope.pipeline import read
@@ -105,6 +113,7 @@ def why(
         die(f"no rule {rule_id!r}; `ncclscope rules list` names them all")
     names, stdin = pick_stdin(list(paths or []))
     seen = read(names, stdin=stdin, pack=pack)
+    unread = complain(seen.missing)
     index = Index(seen.facts.observations)
     around = Surroundings(seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders)
     signals = pack.signals[rule.id]
@@ -115,3 +124,4 @@ def why(
         f"{rule.id} {rule.name} {outcome}\n" + "".join(f"  {answer:<8} {what}\n" for what, answer in rows),
         None,
     )
+    raise typer.Exit(unread)

@@ -13,6 +13,7 @@ import typer
 from ncclscope.cli.common import (
     RULES,
     chosen_pack,
+    complain,
     die,
     gpu_option,
     is_terminal,
@@ -89,7 +90,8 @@ def triage(
 ) -> None:
     """Name the root cause of a failed or hanging job, the lines that prove it, and the next check.
 
-    Exit status: 0 no failure, 1 a failure was found, 2 wrong usage, 3 nothing readable.
+    Exit status: 0 no failure, 1 a failure was found, 2 wrong usage, 3 nothing readable, or no failure in what could be
+    read while a path that was named could not be.
     """
     from ncclscope.pipeline import Options, judge, read
 
@@ -103,6 +105,7 @@ def triage(
     finally:
         if progress is not None:
             sys.stderr.write("\r\x1b[K")
+    unread = complain(seen.missing)
     formats = {kind for kind, _ in outputs}
     report = judge(seen, pack, picture=timeline or not formats <= {ReportFormat.TEXT, ReportFormat.JSON})
     if ReportFormat.HTML in formats:
@@ -118,7 +121,7 @@ def triage(
             write_private(json.dumps(redactor.mapping(), indent=2, ensure_ascii=False) + "\n", redact_map)
     for kind, path in outputs:
         write_out(_text(report, kind, path, timeline=timeline), path)
-    status = report.exit_status
+    status = report.exit_status or unread
     raise typer.Exit(0 if exit_zero and status == 1 else status)
 
 

@@ -55,11 +55,15 @@ def run(*args: str, stdin: Any = subprocess.DEVNULL, env: dict[str, str] | None 
         ([SIGKILL, "--as-of", "yesterday"], 2),
         (["/no/such/file.log"], 3),
         (["/no/such/file.log", "--exit-zero"], 3),
+        (["/no/such/file.log", HEALTHY], 3),
+        (["/no/such/*.log", HEALTHY, "--exit-zero"], 3),
+        (["events", "/no/such/file.log", HEALTHY], 3),
+        (["why", "NS2101", "/no/such/file.log", HEALTHY], 3),
     ],
     ids=str,
 )
 def test_exit_status(args: list[str], status: int) -> None:
-    """0 no failure, 1 a failure, 2 wrong usage, 3 nothing readable; --exit-zero changes the 1 alone."""
+    """0 no failure, 1 a failure, 2 wrong usage, 3 nothing readable or no all-clear; --exit-zero changes the 1 alone."""
     done = run(*args)
     assert done.returncode == status, done.stderr.decode()
     assert b"Traceback" not in done.stderr
@@ -172,8 +176,9 @@ def test_unreadable_is_never_an_all_clear(content: bytes, said: str, tmp_path: P
 
 
 def test_a_missing_file_is_named_and_the_others_are_read() -> None:
-    """One wrong path does not cost the answer."""
+    """One wrong path does not cost the answer, and is an error beside it."""
     done = run("/no/such/rank7.log", SIGKILL, "--format", "json")
+    assert done.stderr == b"ncclscope: /no/such/rank7.log: no such file or directory\n"
     report = json.loads(done.stdout)
     assert done.returncode == 1
     missing = next(i for i in report["inputs"] if i["path"] == "/no/such/rank7.log")

@@ -168,6 +168,27 @@ def test_unredacted_bundle_says_so(tmp_path: Path, capsys: pytest.CaptureFixture
     assert b"gpu-node-00" in contents(out)
 
 
+@pytest.mark.parametrize("args", [["nope"], ["empty.log"], ["nope", "empty.log"], ["empty"]], ids=str)
+def test_nothing_to_pack_is_an_error(
+    args: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong path does not become a bundle that holds nothing."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"empty.log": ""})
+    (tmp_path / "empty").mkdir()
+    assert run("b.zip", *args) == 2
+    assert "nothing to pack" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.zip"))
+
+
+def test_a_missing_path_beside_others_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The bundle is written; the status says that it is not all that was asked for."""
+    out = tmp_path / "bundle.zip"
+    assert run(str(out), "/no/such/rank7.log", *map(str, case("sigkill").paths)) == 1
+    assert "/no/such/rank7.log: no such file" in capsys.readouterr().err
+    assert out.is_file()
+
+
 @pytest.mark.parametrize(
     "args",
     [
