@@ -258,10 +258,11 @@ PATTERNS: tuple[Pattern, ...] = (
     # Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this
     #     configuration.
     # Multiple ranks detected using the same GPU on this node. Set NCCL_MULTI_RANK_GPU_ENABLE=1 ...
+    # Multiple ranks detected using the same GPU on this node and NCCL_NVLS_ENABLE has been set to "1". ...
     #     2.30.3
     Pattern(
         "nccl.duplicate_gpu",
-        "NCCL_MULTI_RANK_GPU_ENABLE=1",
+        "using the same GPU",
         r"Multiple [Rr]anks (?:are|detected) using the same GPU",
         nature="cause",
         cause="duplicate-gpu",

@@ -25,6 +25,10 @@ _OUTCOMES: tuple[tuple[str, re.Pattern[str]], ...] = (
         "symbol_missing",
         lazy(r"[Ff]ailed to find (?P<name>\w+)(?P<oldest> symbol \([^)]*\))?"),
     ),
+    (
+        "load_failed",  # the linker's words, after the plug-in's name from 2.28.3 on
+        lazy(r"^(?:(?P<name>[^\s:]+): )?(?P<reason>[^\s:]+: (?:cannot open shared|undefined symbol|version `)[^\n]*)"),
+    ),
     ("init_failed", lazy(r"Failed to initialize (?:plugin|any|NET plugin)? ?(?P<name>[\w.-]+)?")),
     ("load_failed", lazy(r"Failed to load external plugin (?P<name>[^\s,]+)")),
     (
@@ -56,11 +60,22 @@ def _plugin_meaning(outcome: str, groups: Mapping[str, str | None]) -> dict[str,
     if outcome != "load_failed" or not reason:
         return {"nature": "noise"} if outcome == "absent" else {}
     library = reason.split(":", 1)[0].strip()
-    if "cannot open shared object file" in reason and library == (groups.get("name") or "libnccl-net.so"):
+    own = library == groups.get("name") if groups.get("name") else library.startswith("libnccl-")
+    if "cannot open shared object file" in reason and own:
         return {"nature": "noise"}  # the plug-in itself is not installed, which is the usual case
     if "libfabric" in reason:
         return {"nature": "symptom", "suggests": "efa-plugin"}
     return {"nature": "symptom", "suggests": "net-plugin-abi"}
+
+
+_KINDS = {"network": "NET", "env": "ENV", "profiler": "PROFILER", "tuner": "TUNER"}
+
+
+def _unsupported(m: re.Match[str], _line: Line) -> Mapping[str, Value]:
+    """A tuner or profiler is done without; a network is not."""
+    kind = _KINDS[m["what"]]
+    told: dict[str, Value] = {"suggests": "net-plugin-abi", "nature": "symptom"} if kind == "NET" else {}
+    return {"plugin": kind, **told}
 
 
 def _network_missing(m: re.Match[str], _line: Line) -> Mapping[str, Value] | None:
@@ -111,6 +126,8 @@ PATTERNS: tuple[Pattern, ...] = (
     # ...
     # NET/Plugin: Failed to find ncclNetPlugin symbol (>= v5). ncclNetPlugin symbols v4 and lower are not
     # supported.
+    # PROFILER/Plugin: libnccl-profiler.so: cannot open shared object file: No such file or directory     2.26.2
+    # NET/Plugin: libnccl-net-aws.so: libfabric.so.1: cannot open shared object file: No such file ...    2.28.3
     # TUNER/Plugin: Using tuner plugin nccl_ofi_tuner         NET/Plugin: Loaded net plugin AWS Libfabric (v8)
     Pattern(
         "nccl.plugin",
@@ -119,6 +136,17 @@ PATTERNS: tuple[Pattern, ...] = (
         refine=_plugin,
         adds=("outcome", "name", "reason", "suggests"),
         since="2.4.2",
+    ),
+    # External network plugin libnccl-net.so is unsupported
+    Pattern(
+        "nccl.plugin",
+        " is unsupported",
+        r"External (?P<what>network|env|profiler|tuner) plugin (?P<name>\S+) is unsupported",
+        nature="noise",
+        fields={"outcome": "unsupported"},
+        refine=_unsupported,
+        adds=("plugin", "suggests"),
+        since="2.28.3",
     ),
     # Initialized NET plugin IB          Assigned NET plugin Socket to comm
     Pattern(

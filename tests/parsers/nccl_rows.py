@@ -308,6 +308,26 @@ INFO_ROWS: list[Row] = [
         "nccl.plugin",
         {"outcome": "loaded", "name": "nccl_ofi_tuner"},
     ),
+    (
+        "TUNER/Plugin: libnccl-tuner.so: cannot open shared object file: No such file or directory",
+        "nccl.plugin",
+        {"plugin": "TUNER", "outcome": "load_failed", "nature": "noise"},
+    ),
+    (
+        "NET/Plugin: libnccl-net-aws.so: libfabric.so.1: cannot open shared object file: No such file or directory",
+        "nccl.plugin",
+        {"name": "libnccl-net-aws.so", "outcome": "load_failed", "nature": "symptom", "suggests": "efa-plugin"},
+    ),
+    (
+        "External network plugin libnccl-net.so is unsupported",
+        "nccl.plugin",
+        {"plugin": "NET", "outcome": "unsupported", "nature": "symptom", "suggests": "net-plugin-abi"},
+    ),
+    (
+        "External tuner plugin libnccl-tuner.so is unsupported",
+        "nccl.plugin",
+        {"plugin": "TUNER", "outcome": "unsupported", "nature": "noise"},
+    ),
     ("Initialized NET plugin IB", "nccl.plugin", {"outcome": "initialized", "name": "IB"}),
     ("Assigned NET plugin Socket to comm", "nccl.plugin", {"outcome": "assigned", "name": "Socket"}),
     ("Failed to initialize NET plugin IB", "nccl.plugin", {"outcome": "init_failed", "nature": "noise"}),
