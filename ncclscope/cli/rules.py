@@ -239,43 +239,43 @@ def _bring(texts: dict[str, str], out: Path, check: bool, command: str, present:
 _SKELETON = """schema: 1
 id: {id}
 name: {name}
-title: "What happened, on rank {{ranks|?}}"
+title: "TODO: what happened, on rank {{ranks|?}}"
 role: root
 category: other
 since: "{version}"
-summary: What was seen.
-cause: What it most likely means.
-not_proof_of: what it must not be read as
+summary: "TODO: what was seen."
+cause: "TODO: what it most likely means."
+not_proof_of: "TODO: what it must not be read as"
 signals:
-  seen: {{line: 'the stable part of the line', has: "the stable part of the line"}}
+  seen: {{line: 'TODO: the stable part of the line', has: "TODO: the stable part of the line"}}
 when:
   all: [seen]
 blame: seen
 confidence: {{base: likely}}
 explains: [symptoms]
 next:
-  - do: "The cheapest check that confirms it"
-    run: "dmesg -T | tail -n 50"
+  - do: "TODO: the cheapest check that confirms it"
+    run: "TODO: dmesg -T | tail -n 50"
     where: "host {{host}}"
     effect: read_only
-fix: "What puts it right."
+fix: "TODO: what puts it right."
 refs:
-  - {{title: "Where this is known from", url: "https://example.org/"}}
+  - {{title: "TODO: where this is known from", url: "TODO: https://example.org/"}}
 tests:
   - name: a real excerpt in which it must fire
     given:
       job.log: |
-        paste the lines here
+        TODO: paste the lines here
     expect: {{confidence: likely, first: true}}
   - name: the nearest neighbour, which must stay silent
     given:
       job.log: |
-        paste a line that a colleague would object with
+        TODO: paste a line that a colleague would object with
     expect: {{silent: true}}
   - name: a healthy line of the same program
     given:
       job.log: |
-        paste a healthy line
+        TODO: paste a healthy line
     expect: {{silent: true}}
 """
 

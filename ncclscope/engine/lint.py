@@ -6,6 +6,8 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from ncclscope.engine.conditions import GIVEN, OPERATORS, seconds, signals_in
 from ncclscope.engine.match import in_range
 from ncclscope.engine.rule import Rule, line_of, parse_signal
@@ -22,6 +24,8 @@ __all__ = ["VERSIONS", "Problem", "lint", "unusable"]
 VERSIONS = ("nccl", "nccl_cuda", "torch", "driver")
 
 _ID = re.compile(r"NS\d{4}")
+# Texts that `rules new` leaves to be written begin with it.
+_PLACEHOLDER = "TODO"
 _EFFECTS = ("read_only", "reruns_job", "changes_environment", "disruptive")
 # What every observation may have, whatever its kind.
 _COMMON_FIELDS = frozenset({"rank", "host", "gpu", "cause", "nature", "gap_s"})
@@ -235,7 +239,19 @@ def _poor(rule: Rule) -> list[Problem]:
     for i, case in enumerate(rule.tests):
         if bool(case.given) == bool(case.fixture):
             error(f"test {case.name!r}: give either `given` or `fixture`", f"tests.{i}")
+    for where, text in _texts(msgspec.to_builtins(rule)):
+        if text.startswith(_PLACEHOLDER):
+            error(f"left as the skeleton has it: {text.strip()!r}; write what it asks for", where)
     return found
+
+
+def _texts(value: Any, where: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a rule, behind its key."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(inner, f"{where}.{key}" if where else str(key))
 
 
 def _explains(rule: Rule, everyone: Sequence[Rule]) -> Iterator[tuple[str, str]]:

@@ -188,6 +188,19 @@ def test_a_failing_case_and_a_surviving_mutant_fail_the_run(tmp_path: Path) -> N
     assert "without confidence: raise if hot\n       add a case in which it applies, and state the" in result.stdout
 
 
+def test_a_skeleton_is_no_rule_yet(tmp_path: Path) -> None:
+    """Every placeholder of `rules new` is an error of its own, at its line."""
+    assert cli("rules", "new", "NS9901", "valve-stuck", "--in", str(tmp_path)).returncode == 0
+    file = tmp_path / "NS9901-valve-stuck.yml"
+    # A text of several lines is named where it begins.
+    left = {n for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1) if "TODO" in line}
+    linted = cli("rules", "lint", "--rules", str(tmp_path))
+    named = {int(line.split(":")[1]) for line in linted.stdout.splitlines() if "left as the skeleton has it" in line}
+    assert linted.returncode == 1
+    assert len(left) == len(named) == 12
+    assert all(n in named or n - 1 in named for n in left)
+
+
 def test_an_expression_that_explodes_costs_one_line_and_not_the_run(tmp_path: Path) -> None:
     """A user's expression runs under a time limit; the report says that it ran out."""
     mine, log = tmp_path / "mine", tmp_path / "job.log"
