@@ -1,4 +1,5 @@
-"""What rules advise: never to wait longer for ranks that diverged, never a variable that NCCL does not read."""
+"""What rules advise: never to wait longer for ranks that diverged, never a variable that NCCL does not read, and load
+on a network or GPU only under its own name."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ LONGER = re.compile(
 )
 # TORCH_NCCL_DUMP_ON_TIMEOUT=1 asks for a dump and leaves the limit alone.
 SETS_A_TIMEOUT = re.compile(r"(?i)(?<!DUMP_ON_)TIMEOUT\w*=\d|timeout=\w*timedelta")
+MAKES_LOAD = re.compile(r"\b(ib_(write|read|send)_(bw|lat)|\w+_perf|iperf3?|nvbandwidth|dcgmi diag|stress-ng|fio)\b")
 NCCL_VARIABLE = re.compile(r"\bNCCL_[A-Z0-9_]+\b")
 
 EACH_RULE = pytest.mark.parametrize("rule", [pytest.param(r, id=r.id) for r in shipped().rules])
@@ -48,3 +50,9 @@ def test_a_variable_that_is_advised_is_one_that_the_newest_nccl_reads(rule: Rule
         for name in NCCL_VARIABLE.findall(sentence):
             assert name in known, sentence
             assert known[name].last is None, f"{name} was last read by NCCL {known[name].last}: {sentence}"
+
+
+@EACH_RULE
+def test_a_check_that_makes_load_is_not_called_read_only(rule: Rule) -> None:
+    for check in rule.next:
+        assert check.effect != "read_only" or not MAKES_LOAD.search(check.run), check.run
