@@ -72,7 +72,7 @@ class XidCount(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True):
-    """what: nccl, nccl_cuda, torch or driver."""
+    """what: nccl, nccl_cuda, torch or cuda driver API (not the kernel driver)."""
 
     what: str
     version: str

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from ncclscope.fleet.chance import hypergeometric_tail, poisson_binomial_tail, stand_out, trend
 from ncclscope.fleet.clusters import find_clusters
 from ncclscope.fleet.model import Cause, Day, FleetReport, Gpu, Node, Version, XidCount
+from ncclscope.reporters import words
 
 __all__ = ["fleet_report"]
 
@@ -216,7 +217,8 @@ def _xids(db: sqlite3.Connection) -> list[XidCount]:
 def _versions(db: sqlite3.Connection, failed: dict[int, str]) -> list[Version]:
     jobs: dict[tuple[str, str], list[int]] = defaultdict(list)
     for job, what, version in db.execute("SELECT job, what, version FROM versions"):
-        jobs[what, version].append(job)
+        # What NCCL prints as cudaDriverVersion; the kernel driver's own number is another one.
+        jobs["cuda driver API" if what == "driver" else what, words.version(what, version)].append(job)
     versions = [
         Version(what, version, len(ids), sum(i in failed for i in ids), _counted(failed[i] for i in ids if i in failed))
         for (what, version), ids in jobs.items()

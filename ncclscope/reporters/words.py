@@ -29,6 +29,7 @@ __all__ = [
     "several",
     "shared_directory",
     "some",
+    "version",
     "versions",
 ]
 
@@ -138,12 +139,12 @@ def versions(report: Report) -> str:
     """`NCCL 2.28.9, PyTorch 2.11.0`; several of one component where ranks differ."""
     found = report.job.versions if report.job is not UNSET else {}
     return ", ".join(
-        f"{_COMPONENT.get(name, name)} {' and '.join(_version(name, v) for v in values)}"
+        f"{_COMPONENT.get(name, name)} {' and '.join(version(name, v) for v in values)}"
         for name, values in found.items()
     )
 
 
-def _version(component: str, value: str) -> str:
+def version(component: str, value: str) -> str:
     """NCCL prints the CUDA version of the driver as 13000 for 13.0."""
     number = int(value) if component == "driver" and value.isdigit() else 0
     return f"{number // 1000}.{number % 1000 // 10}" if number >= 1000 else value

@@ -47,7 +47,8 @@ CREATE TABLE IF NOT EXISTS inputs (
 -- Every host that took part in a job, whether it failed or not.
 CREATE TABLE IF NOT EXISTS hosts (job INTEGER NOT NULL, host TEXT NOT NULL, PRIMARY KEY (job, host)) WITHOUT ROWID;
 
--- Versions that a job's files show. what: nccl, nccl_cuda, torch, driver.
+-- Versions that a job's files show. what: nccl, nccl_cuda, torch, driver (NCCL's cudaDriverVersion, the CUDA version of
+-- the driver's API: 12040 is 12.4).
 CREATE TABLE IF NOT EXISTS versions (
   job INTEGER NOT NULL, what TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (job, what, version)) WITHOUT ROWID;
 

@@ -34,7 +34,7 @@ def job(
     rows = {
         "hosts": [(h,) for h in hosts],
         "culprits": culprits,
-        "versions": [("nccl", "2.28.9")],
+        "versions": [("driver", "12040"), ("nccl", "2.28.9")],
         "unexplained": [("nccl.warn", "a.log", i, 1, text) for i, text in enumerate(lines)],
         "xids": [(blamed, gpu, None, "1650000000001", 79, 2)] if gpu else [],
     }
@@ -115,7 +115,9 @@ def test_causes_days_gpus_and_versions_are_counted(whole: Path) -> None:
         ("bad", "0000:1b:00.0", 8, True, ["1650000000001"])
     ]
     assert [(x.gpu, x.xid, x.jobs, x.lines) for x in found.xids] == [("0000:1b:00.0", 79, 8, 16)]
-    assert [(v.version, v.jobs, v.failed) for v in found.versions] == [("2.28.9", 58, 8)]
+    versions = [(v.what, v.version, v.jobs, v.failed) for v in found.versions]
+    assert versions == [("cuda driver API", "12.4", 58, 8), ("nccl", "2.28.9", 58, 8)]
+    assert re.search(r"^ +cuda driver API +12\.4 ", render(found), re.MULTILINE)
 
 
 def test_unexplained_lines_of_one_shape_are_one_cluster(whole: Path) -> None:
