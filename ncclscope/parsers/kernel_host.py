@@ -46,6 +46,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Kernel panic - not syncing: (?P<text>[^\n]+)",
         nature="cause",
         cause="rank-died",
+        fields={"suggests": "rank-died"},
     ),
     # mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 7: cc00000000010090
     # mce: [Hardware Error]: Machine check events logged

@@ -96,6 +96,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "invoked oom-killer: gfp_mask=",
         r"(?P<name>\S{1,32}) invoked oom-killer: gfp_mask=",
         nature="symptom",
+        fields={"suggests": "oom-host"},  # whose limit it was is in the lines that follow
     ),
     # memory: usage 6291456kB, limit 6291456kB, failcnt 44
     Pattern(
@@ -110,6 +111,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "oom_reaper: reaped process",
         r"oom_reaper: reaped process (?P<pid>\d+) \((?P<name>[^)]*)\)",
         nature="consequence",
+        fields={"suggests": "oom-host"},
     ),
     # train.service: A process of this unit has been killed by the OOM killer.   (systemd, which does
     # not say whose limit)

@@ -106,7 +106,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "Rate limiting GSP RPC error prints",
         rf"Rate limiting GSP RPC error prints for GPU at PCI:(?P<gpu>{_PCI}) \(printing 1 of every "
         r"(?P<count>\d+)\)",
-        nature="consequence",
+        nature="symptom",
+        fields={"suggests": "gpu-hang"},
         refine=normalised_gpu,
     ),
     # NVRM: _kgspLogRpcSanityCheckFailure: GPU0 sanity check failed 0xf waiting for RPC response from

@@ -16,6 +16,7 @@ from ncclscope.parsers import (
     nccl_net,
     nccl_peers,
     nccl_plugin,
+    nccl_ras,
     nccl_shm,
     nccl_tests,
     nccl_warn,
@@ -38,8 +39,9 @@ PATTERNS: tuple[Pattern, ...] = (
     *nccl_gpu.PATTERNS,
     *nccl_plugin.PATTERNS,
     *nccl_misc.PATTERNS,
+    *nccl_ras.PATTERNS,
     *nccl_tests.PATTERNS,
     *net_verbs.PATTERNS,
 )
 
-BLOCKS: tuple[Block, ...] = nccl_warn.BLOCKS
+BLOCKS: tuple[Block, ...] = (*nccl_warn.BLOCKS, *nccl_ras.BLOCKS)

@@ -25,14 +25,18 @@ def _warn(_m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
     elif (line.env.logger, line.env.level) != ("nccl", "WARN"):
         return None
     text = text.strip()
-    fields: dict[str, Value] = {"text": text}
+    return {"text": text, **_known(text)}
+
+
+def _known(text: str) -> dict[str, Value]:
     known = known_warn(text)
-    if known is not None:
-        fields |= {"id": known.id, "first": known.first, "last": known.last, "phase": known.phase}
-        fields |= {"nature": known.nature}
-        more = {"returned": known.returned, "meaning": known.meaning, "suggests": known.suggests}
-        fields |= {name: value for name, value in more.items() if value}
-    return fields
+    if known is None:
+        return {}
+    more = {"returned": known.returned, "meaning": known.meaning, "suggests": known.suggests}
+    return {
+        "id": known.id, "first": known.first, "last": known.last, "phase": known.phase, "nature": known.nature,
+        **{name: value for name, value in more.items() if value},
+    }  # fmt: skip
 
 
 # Names of ncclResult_t and the words after them in PyTorch's exceptions.
@@ -86,7 +90,8 @@ class _LastError:
         if not text or text.startswith("Exception raised from"):
             return []
         line = self._found or self._opener
-        return [Event("nccl.last_error", {"nature": "symptom", "text": text}, line.env, line.ref, line.text)]
+        fields: dict[str, Value] = {"nature": "symptom", "text": text, **_known(text)}
+        return [Event("nccl.last_error", fields, line.env, line.ref, line.text)]
 
 
 def _open_last_error(_m: re.Match[str], line: Line) -> Collector | None:
@@ -131,5 +136,5 @@ PATTERNS: tuple[Pattern, ...] = (
 BLOCKS: tuple[Block, ...] = (
     # Last error:
     # Cuda failure 'named symbol not found'
-    Block({"nccl.last_error": ("text",)}, "Last error:", r"Last error:\s*$", _open_last_error),
+    Block({"nccl.last_error": _WARN_FIELDS}, "Last error:", r"Last error:\s*$", _open_last_error),
 )

@@ -46,6 +46,8 @@ def _by_text(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
 
 
 def _by_number(m: re.Match[str], line: Line) -> Mapping[str, Value] | None:
+    if "NVLink SHARP" in line.text:  # NCCL's nccl.nvls_failed: the error is the fabric's, even where it says memory
+        return None
     return _event(by_code(int(m["code"])), m, line, "runtime")
 
 

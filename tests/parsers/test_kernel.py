@@ -206,7 +206,7 @@ ROWS = [
         " GPU likely "
         "needs to be reset.",
         "kernel.gsp_rate_limit",
-        "consequence",
+        "?gpu-hang",
         gpu="0000:9b:00.0",
         count=30,
     ),
@@ -373,7 +373,7 @@ ROWS = [
     row(
         "oom_reaper: reaped process 4512 (python), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
         "kernel.oom_reaped",
-        "consequence",
+        "?oom-host",
         pid=4512,
     ),
     row(
