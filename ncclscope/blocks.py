@@ -85,4 +85,8 @@ def _note(info: StreamInfo, text: str) -> None:
 
 
 def sample_of(block: bytes) -> list[bytes]:
-    return block[:_SAMPLE_BYTES].split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
+    """The first lines of the first block."""
+    head = block[: _SAMPLE_BYTES // 8]  # mostly enough, and what is not looked at is not copied
+    if head.count(b"\n") < _SAMPLE_LINES:
+        head = block[:_SAMPLE_BYTES]
+    return head.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]

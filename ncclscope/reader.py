@@ -31,6 +31,8 @@ Warn = Callable[[str], None]
 _DUMP_HEAD = 4096
 _TAIL_BYTES = 32 * 1024
 _TAIL_LINES = 60
+# The first time of a stream is looked for in so many lines.
+_DATED_SOON = 80
 # Bytes before a hit in which the last dated line is looked for (see Pattern.context).
 _LOOK_BACK = 8 * 1024
 
@@ -348,13 +350,21 @@ def _may_be_dated(raw: bytes) -> bool:
     return not raw[:1].isalpha() or _CLOCK.search(raw) is not None
 
 
+def _any_dated(lines: Sequence[bytes]) -> bool:
+    """Whether any of the lines may be dated, asked of all at once."""
+    return _CLOCK.search(b"\n".join(lines)) is not None or not all(raw[:1].isalpha() for raw in lines)
+
+
 def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
     """First time of the stream. An unwrapper that holds pieces of lines is not disturbed: a fresh one looks then."""
     probe = state.unwrapper
     if probe.splits_text:
         probe = Unwrapper(state.info.path)
         probe.learn(sample)
-    for number, raw in enumerate(sample[:80], 1):
+    sample = sample[:_DATED_SOON]
+    if not (probe.splits_text or _any_dated(sample)):
+        return
+    for number, raw in enumerate(sample, 1):
         if not (probe.splits_text or _may_be_dated(raw)):
             continue
         for line in probe.unwrap(raw, number):
@@ -382,6 +392,8 @@ def _look_at_tail(tail: bytes, state: _State) -> None:
         dated: Iterable[Line] = reversed(known)
     else:
         state.info.tail_of = lines
+        if not _any_dated(raws):
+            return
         dated = (line for raw in reversed(raws) if _may_be_dated(raw) for line in reversed(unwrapper.unwrap(raw, 0)))
     for line in dated:
         stamp = line.env.time or loose_time(line.text)

@@ -7,7 +7,6 @@ stream ended, how many lines it had and what its wrappers were is kept per input
 from __future__ import annotations
 
 import operator
-from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -32,7 +31,7 @@ class EventGroup(msgspec.Struct):
     """Events of one kind, process and meaning."""
 
     first: list[Event] = msgspec.field(default_factory=list)
-    last: deque[Event] = msgspec.field(default_factory=lambda: deque(maxlen=_KEEP_LAST))
+    last: list[Event] = msgspec.field(default_factory=list)
     count: int = 0
 
     def add(self, event: Event) -> None:
@@ -40,6 +39,8 @@ class EventGroup(msgspec.Struct):
         if len(self.first) < _KEEP_FIRST:
             self.first.append(event)
         else:
+            if len(self.last) == _KEEP_LAST:
+                del self.last[0]
             self.last.append(event)
 
     def __iter__(self) -> object:

@@ -106,15 +106,21 @@ def learn_briefly(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]
         return None
     picked = [p for raw in sample[:: len(sample) // _PICKED] for p in peel(raw)]
     # One line stands for all that begin alike, so that a logger of a few lines is seen too.
-    begins = [raw[:_BEGIN].translate(_ALIKE) for raw in sample]
-    stands_for = Counter(begins)
-    alike = {begin: peel(sample[begins.index(begin)]) for begin in stands_for}
+    begins = Counter([raw[:_BEGIN] for raw in sample])
+    first = {raw[:_BEGIN]: raw for raw in reversed(sample)}
+    stands_for: Counter[bytes] = Counter()
+    alike: dict[bytes, list[Peeled]] = {}
+    for begin, count in begins.items():
+        kind = begin.translate(_ALIKE)
+        stands_for[kind] += count
+        if kind not in alike:
+            alike[kind] = peel(first[begin])
     for text, pos, draft in itertools.chain(picked, *alike.values()):
         if draft.collected is not None or not _LOGGERS.issuperset(draft.layers):
             return None
         if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in _ambiguous(text[pos : pos + 2])):
             return None
-    return Known(hosts=_hosts(sample, peel)), [(p, stands_for[begin]) for begin in alike for p in alike[begin]]
+    return Known(hosts=_hosts(sample, peel)), [(p, stands_for[kind]) for kind in alike for p in alike[kind]]
 
 
 @lru_cache(maxsize=4096)
@@ -127,7 +133,7 @@ def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> fr
     """The hosts in NCCL's prefix. A process prints the same prefix over and over, and one line of it is enough; where
     times make prefixes differ, each line is looked at closely only if it can show a new host."""
     host_at = re.compile(_HOST_AT).match
-    one_each = {prefix: raw for raw in sample for prefix, mark, _ in (raw.partition(b" NCCL "),) if mark}
+    one_each = {raw[:at]: raw for raw in sample if (at := raw.find(b" NCCL ")) >= 0}
     seen: set[bytes] = set()
     hosts: set[str] = set()
     for raw in one_each.values():
