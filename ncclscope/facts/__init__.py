@@ -18,6 +18,7 @@ from ncclscope.facts.hardware import add_hardware_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.named import add_named_facts
 from ncclscope.facts.phases import PhaseFinder
+from ncclscope.facts.ras import add_ras_facts
 from ncclscope.facts.stacks import add_stack_facts
 from ncclscope.facts.tracebacks import add_traceback_facts
 from ncclscope.observation import Observation
@@ -63,6 +64,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         lambda: add_disagreement_facts(basis),
         lambda: add_machine_code_facts(basis),
         lambda: add_named_facts(basis),
+        lambda: add_ras_facts(basis),
         lambda: add_traceback_facts(basis),
         lambda: add_stack_facts(basis),
     )

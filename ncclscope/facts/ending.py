@@ -66,12 +66,13 @@ def find_ending(basis: Basis) -> Ending:
         first = signalled[0]
         gap = first.get("gap_s")
         return Ending("signalled", float(gap) if isinstance(gap, (int, float)) else None, first)
-    # Without a plug-in NCCL goes on with its own network.
+    # Without a plug-in NCCL goes on with its own network; RAS watches a job that runs.
     failing = [
         e
         for e in basis.events()
         if tells_failure(e.get("nature"))
-        and e.kind not in ("nccl.trail", "nccl.warn", "nccl.plugin")
+        and e.kind not in ("nccl.trail", "nccl.warn", "nccl.plugin", "nccl.ras_link")
+        and not e.kind.startswith("ras.")
     ]
     if failing:
         gap = failing[0].get("gap_s")

@@ -102,6 +102,21 @@ FACTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "every rank with a stack dump waits in the store or in init, and few ranks have none",
         ("where", "missing", "waiting", "size"),
     ),
+    "ras.behind": (
+        (
+            "ranks of a communicator that launched less than the others, by NCCL's RAS report: shape is behind, never "
+            "(nothing launched), op (they launched another operation) or init (the communicator is being made); whole "
+            "says that its ranks are the job's, unchanged that an earlier report has the same numbers"
+        ),
+        (
+            *("shape", "comm", "op", "other_op", "launched", "others_launched", "size", "behind", "unchanged"),
+            "whole",
+        ),
+    ),
+    "ras.gone": (
+        "processes that NCCL's RAS report could not reach: how is dead (given up by RAS) or missing (no answer yet)",
+        ("how", "processes", "missing"),
+    ),
     "gpu.shared": ("two or more ranks on one GPU, as NCCL's check says", ("bus_id",)),
     "network.loopback": ("several hosts and an interface that cannot leave one of them", ("interface",)),
     "xid.repeat": (

@@ -12,6 +12,7 @@ from helpers import (
     the_event,
     unmatched_patterns,
 )
+from nccl_ras_rows import CLIENT_ROWS
 from nccl_rows import INFO_ROWS, WARN_ROWS
 
 from ncclscope.parsers import nccl
@@ -45,6 +46,7 @@ def test_patterns_keep_their_promises() -> None:
 
 def test_every_pattern_is_matched_by_a_row() -> None:
     rows = [line_of(text, logger="nccl", level=level) for level, text, *_ in ROWS]
+    rows += [line_of(text) for text, *_ in CLIENT_ROWS]
     assert unmatched_patterns(nccl, rows) == []
 
 
