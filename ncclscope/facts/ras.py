@@ -222,7 +222,8 @@ def _earlier(comm: _Comm, reports: list[_Report]) -> list[_Comm]:
 def _behind(basis: Basis, comm: _Comm, reports: list[_Report]) -> None:
     """The few ranks of a communicator that launched less than the others, where the report lists them."""
     low: dict[str, list[_Level]] = {}
-    for op, levels in comm.counts.items():
+    counts = {op: levels for op, levels in comm.counts.items() if levels}  # an excerpt may end after the heading
+    for op, levels in counts.items():
         top = max(int(level.value) for level in levels)
         below = [level for level in levels if int(level.value) < top]
         total = sum(level.size for level in levels)
@@ -266,8 +267,10 @@ def _behind(basis: Basis, comm: _Comm, reports: list[_Report]) -> None:
 def _only_they(comm: _Comm, ranks: set[int]) -> str | None:
     """An operation of which these ranks, and no others, launched more than the rest."""
     for op, levels in comm.counts.items():
+        if len(levels) < 2:
+            continue
         top = max(levels, key=lambda level: int(level.value))
-        if len(levels) > 1 and top.size * 2 < sum(level.size for level in levels) and _ranks(top.people) == ranks:
+        if top.size * 2 < sum(level.size for level in levels) and _ranks(top.people) == ranks:
             return op
     return None
 

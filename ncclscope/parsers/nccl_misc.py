@@ -256,6 +256,147 @@ PATTERNS: tuple[Pattern, ...] = (
             ("XML Mismatch", r"(?P<text>XML Mismatch : [^\n]+)"),
         )
     ),
+    # Socket progress: abort called          socketProgressOpt: ... 2.16 on, ncclOsSocketProgressOpt: ... 2.29 on
+    Pattern(
+        "nccl.socket_abort",
+        ": abort called",
+        r"(?:Socket progress|\b(?:ncclOsS|s)ocketProgressOpt): abort called",
+        nature="consequence",
+        since="2.12.7",
+    ),
+    # CommRevokeAsync START comm 0x7f3c rank 3 nRanks 8 nNodes 2 localRank 3 cudaDev 3
+    # CommRevokeAsync END comm 0x7f3c result 0
+    Pattern(
+        "nccl.comm_revoke",
+        "CommRevokeAsync ",
+        r"CommRevokeAsync (?P<state>START|END) comm (?P<comm>0x[0-9a-f]+)"
+        r"(?: rank (?P<rank>\d+) nRanks (?P<nranks>\d+))?(?:.{0,80}? cudaDev (?P<cuda_dev>\d+))?"
+        r"(?: result (?P<retcode>\d+))?",
+        nature="consequence",
+        since="2.28.7",
+    ),
+    # gin/gin_host.cc:71 (ginProgressThread) [GIN Progress Thread] state unknown 4        also [RMA Proxy ...
+    Pattern(
+        "nccl.progress_state",
+        " Progress Thread] state unknown",
+        r"\[(?P<thread>GIN|RMA Proxy) Progress Thread\] state unknown (?P<state>-?\d+)",
+        nature="symptom",
+        since="2.28.7",
+    ),
+    # peer query failed between dev 3(=b1000) and dev 4(=c1000)        NCCL uses another way between the two
+    Pattern(
+        "nccl.peer_query_failed",
+        "peer query failed between dev",
+        r"peer query failed between dev (?P<cuda_dev>\d+)(?:\(=(?P<bus>\w+)\))?"
+        r" and dev (?P<peer_dev>\d+)(?:\(=(?P<peer_bus>\w+)\))?",
+        nature="symptom",
+        since="2.3.5",
+    ),
+    # socketFinalizeAccept from 10.0.0.2<43211>: wrong socket type (peer 2 != expected 1 -- peer connected to wrong
+    #     NCCL socket), discarding peer connection
+    Pattern(
+        "nccl.wrong_socket",
+        "wrong socket type (peer",
+        r"socketFinalizeAccept from (?P<peer_address>[^\s<>]{1,64})(?:<(?P<port>\d+)>)?: wrong socket type"
+        r" \(peer (?P<got>\d+) != expected (?P<expected>\d+)",
+        nature="symptom",
+        since="2.30.7",
+    ),
+    # TOPO/NET : Tried merging multiple devices together and failed. vProps={ndevs=2, devs=[0 1 0 0]}. Set
+    #     NCCL_NET_MERGE_LEVEL=LOC to disable NIC fusion.
+    Pattern(
+        "nccl.nic_merge_failed",
+        "Tried merging multiple devices together and failed",
+        r"Tried merging multiple devices together and failed(?:\. vProps=\{(?P<devices>[^}\n]{1,80})\})?",
+        nature="symptom",
+        since="2.26.2",
+    ),
+    # [Proxy Progress] Failed to create CUDA context on device 3 with error 2, disabling cuda context.
+    #     WARN up to 2.17, without the error
+    Pattern(
+        "nccl.proxy_context",
+        " CUDA context on device ",
+        r"Failed to (?P<what>create|set) CUDA context on device (?P<cuda_dev>\d+) with error (?P<code>\d+)",
+        nature="symptom",
+        since="2.30.3",
+    ),
+    # Detected ranks 3 and 2 sharing GPU with bus B1000 on this node        NCCL was told to allow it
+    Pattern(
+        "nccl.gpu_shared",
+        " sharing GPU with bus ",
+        r"Detected ranks (?P<rank>\d+) and (?P<peer_rank>\d+) sharing GPU with bus (?P<bus>[0-9A-Fa-f]+)",
+        fields={"suggests": "duplicate-gpu"},
+        since="2.30.3",
+    ),
+    # NET/IB: Ip address '10.0.0' is invalid for family AF_INET, ignoring address        of NCCL_IB_ADDR_RANGE
+    # NET/IB: Ip address mask '40' is invalid for family AF_INET, ignoring mask
+    Pattern(
+        "nccl.ib_addr_range",
+        " is invalid for family ",
+        r"NET/IB ?: Ip address (?P<what>mask )?'(?P<value>[^'\n]{0,64})' is invalid for family (?P<family>\w+)",
+        nature="symptom",
+        fields={"suggests": "ib-config"},
+        since="2.24.3",
+    ),
+    # Net : Unsupported address family type
+    Pattern(
+        "nccl.address_family",
+        "Unsupported address family type",
+        r"Net : Unsupported address family type",
+        nature="symptom",
+        since="2.27.3",
+    ),
+    # socketFinalizeAccept: handshake receive from 10.0.0.2<43211> failed, discarding peer connection        2.30.7
+    # socketFinalizeAccept: peer 10.0.0.2<43211> closed before magic handshake, discarding                    2.30.7
+    # socketFinalizeAccept: didn't receive a valid magic from 10.0.0.2<43211>                                  2.27 on
+    #     a stranger at the port, or a peer that tries again
+    *(
+        _harmless("connection dropped before its handshake", literal, "socketFinalizeAccept: " + regex)
+        for literal, regex in (
+            ("handshake receive from", r"handshake receive from \S{1,64} failed"),
+            ("closed before magic handshake", r"peer \S{1,64} closed before magic handshake"),
+            (" receive a valid magic from", r"didn't receive a valid magic from \S{1,64}"),
+        )
+    ),
+    # rank 3 failed to NET register userbuff 0x7f3c buffSize 4194304 GDR flag 1        IPC, NVLS and COLLNET alike
+    *(
+        _harmless("buffer not registered", literal, r"rank \d+ (?:- \w+ )?failed to (?:\w+ )?register \w{4}buff ")
+        for literal in (
+            *(" failed to register userbuff", " failed to NET register", " failed to IPC register"),
+            " failed to NVLS register",
+        )
+    ),
+    # NET/IB : There are mismatched physical devices between local (mlx5_0) and remote (mlx5_1). ...
+    _harmless(
+        "another rail", "mismatched physical devices between", r"There are mismatched physical devices between local"
+    ),
+    # Call to accept returned Resource temporarily unavailable, retrying      Call to ibv_reg_dmabuf_mr not supported
+    # Call to ibv_query_ece skipped, internal_name doesn't exist
+    _harmless("call tried again", "Call to ", r"Call to (?!connect\b)\w{2,40} returned [^,\n]{1,80}, retrying\s*$"),
+    _harmless(
+        "call not there",
+        "Call to ",
+        r"Call to \w{2,40} (?:not supported\s*$|skipped, internal_name doesn't exist)",
+    ),
+    # Warning: ENV NCCL_X is deprecated. It may be removed ...        Warning: ENV NCCL_X is unused. Setting it has ...
+    _harmless("variable without use", "Warning: ENV ", r"Warning: ENV \w+ is (?:deprecated|unused)\."),
+    # unlink shared memory /dev/shm/nccl-Ab12Cd failed, error: No such file or directory (2)
+    _harmless("memory file already gone", "unlink shared memory", r"unlink shared memory \S+ failed, error: "),
+    # KV Convert to int : could not find value of 'x' in dictionary, falling back to 0
+    _harmless("word unknown in topology", "KV Convert to int", r"KV Convert to int : could not find value of"),
+    # NCCL Inspector: dump location /x exists, but is not a directory        the profiler plug-in of 2.28.3 on
+    _harmless(
+        "inspector",
+        "NCCL Inspector",
+        r"NCCL Inspector(?: inspectorDumpThread)?: [^\n]{0,200}"
+        r"(?:couldn't|can't|in tracker|failed to|is not a directory)",
+    ),
+    # Profiler init failed with error '2': unhandled system error. Continue without profiler.
+    _harmless("no profiler", "Continue without profiler", r"Profiler init failed with error '\d+'"),
+    # Unable to open /x/topo.xml, not dumping topology.
+    _harmless("topology not dumped", ", not dumping topology", r"Unable to open \S+, not dumping topology"),
+    # dlsym failed on gdr_get_info_v2, ignoring
+    _harmless("older GDRCopy", "dlsym failed on", r"dlsym failed on \w+, ignoring"),
     # Topology detection : could not read /sys/devices/.../max_link_speed, ignoring
     _harmless(
         "topology file not readable", "opology detection", r"Topology detection ?: could not read \S+,"

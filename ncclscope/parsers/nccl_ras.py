@@ -94,7 +94,118 @@ BLOCKS: tuple[Block, ...] = (
     ),
 )
 
-PATTERNS: tuple[Pattern, ...] = (
+# RAS's own lines in the log of a job, at INFO level of its subsystem. They tell of its sockets between processes and
+# seldom of the job.
+_PEER = r"(?P<peer_address>[^\s<>]{1,64})"
+
+_LOG: tuple[Pattern, ...] = (
+    # RAS init timeout error (60s) on incoming socket connection from 10.0.0.2<43211>
+    # RAS collective RAS_COLL_COMMS:7 timeout warning (5s) -- 2 responses missing
+    # RAS send stuck timeout error (20s) on socket connection with 10.0.0.2<43211>
+    *(
+        Pattern(
+            "nccl.ras_timeout",
+            f" timeout {severity} (",
+            r"RAS (?P<what>init|connect|peer connect|send stuck|termination stuck|collective) (?:\S{1,80} )?"
+            rf"timeout (?P<severity>{severity}) \((?P<timeout_s>\d+)s\)"
+            rf"(?: on (?:incoming )?socket connection (?:with|from) {_PEER})?"
+            r"(?: -- (?:giving up on )?(?P<count>\d+) (?:missing responses|responses missing))?",
+            nature="symptom",
+            since=_SINCE,
+        )
+        for severity in ("error", "warning")
+    ),
+    # RAS connect retry timeout (5s) on socket connection with 10.0.0.2<43211>
+    Pattern(
+        "nccl.ras_timeout",
+        "RAS connect retry timeout",
+        rf"RAS (?P<what>connect retry) timeout \((?P<timeout_s>\d+)s\) on socket connection with {_PEER}",
+        nature="symptom",
+        since=_SINCE,
+    ),
+    # RAS handling deadPeer (addr 10.0.0.2<38245>)        RAS dead peer 2: 10.0.0.2<38245>
+    # RAS connection from peer 10.0.0.2<43211> that is considered dead!        RAS already knew it was dead
+    *(
+        Pattern("nccl.ras_peer_dead", literal, regex, nature="consequence", since=_SINCE)
+        for literal, regex in (
+            ("RAS handling deadPeer", rf"RAS handling deadPeer \(addr {_PEER}"),
+            ("RAS dead peer ", rf"RAS dead peer \d+: {_PEER}"),
+            (" that is considered dead", rf"RAS connection from peer {_PEER}\S* that is considered dead"),
+            ("RAS already knew it was dead", r"RAS already knew it was dead"),
+        )
+    ),
+    # RAS current socket connection with 10.0.0.2<38245> closed by peer on receive; terminating it
+    #     also when a healthy job ends
+    Pattern(
+        "nccl.ras_link",
+        " closed by peer on ",
+        rf"RAS (?:\w+ )?socket connection with {_PEER}\S* closed by peer on (?P<during>receive|send)",
+        nature="consequence",
+        since=_SINCE,
+    ),
+    # RAS trying to reconnect with 10.0.0.2<38245> (experiencingDelays 1, startRetryTime 5.00s)
+    Pattern(
+        "nccl.ras_link",
+        "RAS trying to reconnect with",
+        rf"RAS trying to reconnect with {_PEER}",
+        nature="symptom",
+        since=_SINCE,
+    ),
+    # RAS unexpected error from rasMsgRecv; terminating the socket connection with 10.0.0.2<38245>
+    # Unexpected error from ncclSocketReady; terminating ...        without RAS in some releases
+    Pattern(
+        "nccl.ras_link",
+        "; terminating the socket connection with",
+        rf"nexpected error from (?P<function>\w+); terminating the socket connection with {_PEER}",
+        nature="symptom",
+        since=_SINCE,
+    ),
+    # RAS continuing in spite of an unexpected error from poll: Bad address
+    Pattern(
+        "nccl.ras_link",
+        "ontinuing in spite of a",
+        r"RAS continuing in spite of an unexpected error from (?P<function>poll): (?P<errno_text>\w[^\n]*)",
+        nature="symptom",
+        since=_SINCE,
+    ),
+    # RAS link 1: could not add a fallback connection with 10.0.0.2<38245> -- internal error?
+    Pattern(
+        "nccl.ras_internal",
+        "-- internal error?",
+        r"RAS (?P<text>[^\n]{1,400}?) -- internal error\?",
+        nature="noise",
+        since=_SINCE,
+    ),
+    # RAS encountered duplicate data for rank 3 -- possible hash collision (0x1, 0x2, 0x3)        commHash before 2.26
+    Pattern(
+        "nccl.ras_internal",
+        " collision (0x",
+        r"RAS (?P<text>encountered [^\n]{1,200}?) -- possible (?:commHash|hash) collision",
+        nature="noise",
+        since=_SINCE,
+    ),
+    # RAS post-merge discrepancy: found value 3        RAS failed to find a matching client!
+    *(
+        Pattern("nccl.ras_internal", literal, rf"RAS (?P<text>{regex})", nature="noise", since=_SINCE)
+        for literal, regex in (
+            ("RAS post-merge discrepancy", r"post-merge discrepancy: found value -?\d+"),
+            ("RAS failed to find a matching client", "failed to find a matching client"),
+        )
+    ),
+    # Continuing in spite of a RAS initialization error        the job runs on without RAS
+    # RAS socket closed by the client on receive; terminating it        who asked RAS went away
+    # RAS unexpected error from recv; terminating the client socket     RAS excessively long input line; ...
+    *(
+        Pattern("nccl.harmless", literal, regex, nature="noise", fields={"what": what}, since=_SINCE)
+        for what, literal, regex in (
+            ("no RAS", "ontinuing in spite of a", r"Continuing in spite of a RAS initialization error"),
+            ("RAS client", "RAS socket closed by the client", r"RAS socket closed by the client on (?:receive|send)"),
+            ("RAS client", "; terminating the client socket", r"RAS [\w ]{1,60}; terminating the client socket"),
+        )
+    ),
+)
+
+_CLIENT: tuple[Pattern, ...] = (
     # NCCL version 2.28.9 compiled with CUDA 13.0        the report's first line; the log's banner says +cuda13.0
     Pattern(
         "nccl.version",
@@ -255,3 +366,5 @@ PATTERNS: tuple[Pattern, ...] = (
         for what in ("missing", "unknown")
     ),
 )
+
+PATTERNS: tuple[Pattern, ...] = (*_CLIENT, *_LOG)

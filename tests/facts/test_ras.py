@@ -83,6 +83,17 @@ def test_an_excerpt_without_table_and_heading_is_still_read(tmp_path: Path) -> N
     assert fact.ranks == (5,)
 
 
+def test_an_excerpt_that_ends_after_a_heading_names_nobody(tmp_path: Path) -> None:
+    text = counts(8, 9) + "  Communicator ranks have different AllGather operation counts\n"
+    (fact,) = facts(tmp_path, text)
+    assert (fact.ranks, fact.fields["shape"]) == ((5,), "behind")
+    log = tmp_path / "cut.log"
+    log.write_text("  Communicator ranks have different AllGather operation counts\n", encoding="utf-8")
+    result = read([log])
+    assert not [o for o in result.facts.observations if o.kind == "ras.behind"]
+    assert not result.warnings
+
+
 def test_another_operation_is_told_from_fewer(tmp_path: Path) -> None:
     text = table((1, 32, "MISMATCH")) + counts(8, 9)
     text += (

@@ -12,12 +12,12 @@ from helpers import (
     the_event,
     unmatched_patterns,
 )
-from nccl_ras_rows import CLIENT_ROWS
+from nccl_ras_rows import CLIENT_ROWS, LOG_ROWS
 from nccl_rows import INFO_ROWS, WARN_ROWS
 
 from ncclscope.parsers import nccl
 
-ROWS = [("INFO", *row) for row in INFO_ROWS] + [("WARN", *row) for row in WARN_ROWS]
+ROWS = [("INFO", *row) for row in [*INFO_ROWS, *LOG_ROWS]] + [("WARN", *row) for row in WARN_ROWS]
 
 
 @pytest.mark.parametrize(("level", "text", "kind", "fields"), ROWS)
