@@ -14,6 +14,12 @@ __all__ = ["Ending", "completed_after_all", "duration", "find_ending", "tells_fa
 # Shorter silences are ordinary: imports, data loading, a first compilation.
 MIN_SILENCE_S = 20.0
 
+# After these NCCL goes on: it has a network without a plug-in and ways without peer access, and RAS only watches.
+_GOES_ON = frozenset(
+    """nccl.trail nccl.warn nccl.plugin nccl.ras_link nccl.peer_query_failed nccl.nic_merge_failed nccl.ib_addr_range
+    nccl.wrong_socket nccl.comm_revoke""".split()
+)
+
 
 class Ending(msgspec.Struct, frozen=True):
     """how: completed, signalled, failed or open. silent_s: seconds without a line before that end, None when no clock
@@ -66,12 +72,11 @@ def find_ending(basis: Basis) -> Ending:
         first = signalled[0]
         gap = first.get("gap_s")
         return Ending("signalled", float(gap) if isinstance(gap, (int, float)) else None, first)
-    # Without a plug-in NCCL goes on with its own network; RAS watches a job that runs.
     failing = [
         e
         for e in basis.events()
         if tells_failure(e.get("nature"))
-        and e.kind not in ("nccl.trail", "nccl.warn", "nccl.plugin", "nccl.ras_link")
+        and e.kind not in _GOES_ON
         and not e.kind.startswith("ras.")
     ]
     if failing:
