@@ -205,10 +205,11 @@ PATTERNS: tuple[Pattern, ...] = (
         since="2.4.8",
     ),
     # NET/Socket : no interface found        NET/IB : No IP interface found.
+    # No usable listening interface found            up to 2.3.7; NET/Socket : before it from 2.4.2 on
     Pattern(
         "nccl.no_interface",
         "interface found",
-        r"(?P<plugin>NET/Socket|NET/IB) ?: (?:no|No IP|No usable listening) interface found",
+        r"(?:(?P<plugin>NET/Socket|NET/IB) ?: (?:no|No IP)|No usable listening) interface found",
         nature="symptom",
         fields={"suggests": "network-interface"},
         refine=unless_probe(),
