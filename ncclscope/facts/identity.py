@@ -233,7 +233,8 @@ class Identity:
         if event.kind.startswith(("kernel.", "tool.")):
             return self._kernel_who(event)
         rank = self._direct_rank(event)
-        task = event.env.task if event.env.task is not None else event.get("task")
+        named = event.get("task")  # a launcher that tells of a task may itself run as one of another launcher
+        task = named if isinstance(named, int) else event.env.task
         if rank is None and isinstance(task, int):
             rank = self.rank_of_task.get(task)
             if rank is None and self.tasks_are_ranks and event.kind.startswith("mpi."):

@@ -167,3 +167,11 @@ def test_pids_join_only_inside_one_host(tmp_path: Path) -> None:
     seen = read_texts(tmp_path, {"job.log": TWO_HOSTS + warn})
     warned = [o for o in seen.facts.observations if o.evidence and "Connection reset" in str(o.evidence[0])]
     assert {(o.ranks, o.hosts) for o in warned} == {((3,), ("node02",))}
+
+
+def test_a_launcher_inside_a_task_names_its_own_tasks(tmp_path: Path) -> None:
+    """mpirun under srun --label: the label is the task of mpirun itself, and its message is about rank 1."""
+    text = labelled(0, "mpirun noticed that process rank 1 with PID 7 on node a01 exited on signal 9 (Killed).")
+    tagged = "".join(f"0: [1,{rank}]<stdout>:[rank{rank}]: step\n" for rank in (0, 1, 2))
+    seen = read_texts(tmp_path, {"job.log": tagged + text})
+    assert only(seen, "mpi.rank_exit").ranks == (1,)
