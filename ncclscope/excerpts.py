@@ -1,8 +1,9 @@
-"""Goes back to the inputs for the lines around a line of evidence."""
+"""Goes back to the inputs for lines: those around a line of evidence, and those in which an expression is found."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ncclscope.envelopes.text import clean
 from ncclscope.report import Excerpt, LineEvidence, Report
 from ncclscope.sources import Input, discover
 
-__all__ = ["merged", "pick_lines", "with_excerpts"]
+__all__ = ["find_lines", "merged", "pick_lines", "shown_line", "with_excerpts"]
 
 _AROUND = 3
 _MAX_FINDINGS = 8
@@ -35,9 +36,37 @@ def with_excerpts(report: Report, paths: Sequence[str | Path]) -> Report:
     for source in inputs:
         if source.name in wanted and source.name in texts:
             for first, lines in pick_lines(source, merged(wanted[source.name])):
-                shown = [clean(line.decode("utf-8", "replace"))[:_MAX_TEXT] for line in lines]
-                excerpts.append(Excerpt(source.name, first, shown))
+                excerpts.append(Excerpt(source.name, first, [shown_line(line) for line in lines]))
     return replace(report, excerpts=excerpts)
+
+
+def shown_line(line: bytes) -> str:
+    """A line as text, without colours, cut where it is very long."""
+    return clean(line.decode("utf-8", "replace"))[:_MAX_TEXT]
+
+
+def find_lines(
+    source: Input, pattern: re.Pattern[bytes], *, before: int = 0, most: int | None = None
+) -> Iterator[tuple[int, bytes, bool]]:
+    """(number, line, whether `pattern` is in it) of each line with the pattern and of up to `before` lines above it.
+
+    Reading stops after `most` lines with the pattern.
+    """
+    above: deque[tuple[int, bytes]] = deque(maxlen=before)
+    number = 1  # of the first line in the block
+    for block in _whole_lines(source.blocks()):
+        for at, line in enumerate(block.removesuffix(b"\n").split(b"\n"), number):
+            if not pattern.search(line):
+                above.append((at, line))
+                continue
+            yield from ((*held, False) for held in above)
+            above.clear()
+            yield at, line, True
+            if most is not None:
+                most -= 1
+                if most <= 0:
+                    return
+        number += block.count(b"\n")
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from ncclscope.engine.diagnose import Candidate, Surroundings, diagnose
+from ncclscope.engine.diagnose import Candidate, Surroundings, diagnose, input_word
 from ncclscope.engine.fold import fold
 from ncclscope.engine.match import Index
 from ncclscope.engine.pack import Pack, load_pack
@@ -19,12 +20,16 @@ from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.parsers.pattern import Pattern
 from ncclscope.reader import read_input
 from ncclscope.report import SCHEMA_VERSION, UNSET, Finding, InputInfo, Ranks, Report
-from ncclscope.sources import SourceProblem, discover, printable
+from ncclscope.sources import SourceProblem, discover, missing
+from ncclscope.sources.names import natural
 from ncclscope.store import EventStore
 from ncclscope.verdict import conclude
 from ncclscope.version import __version__
 
-__all__ = ["Options", "Read", "analyze", "judge", "raw_patterns", "read"]
+__all__ = ["Options", "Read", "analyze", "judge", "raw_patterns", "read", "with_commands"]
+
+# Inputs that a command names one by one.
+_MOST_NAMED = 8
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -78,7 +83,8 @@ def read(
     options = options or Options()
     patterns = [*PATTERNS, *(raw_patterns(pack) if pack else [])]
     index = PatternIndex(patterns, BLOCKS, options.make_gate)
-    inputs, problems = discover([str(p) for p in paths], stdin=stdin)
+    names = [str(path) for path in paths]
+    inputs, problems = discover(names, stdin=stdin)
     store = EventStore()
     warnings: list[str] = []
     for source in inputs:
@@ -87,20 +93,29 @@ def read(
         except OSError as error:
             problems.append(SourceProblem(source.name, error.strerror or str(error)))
     facts = build_facts(store, FactOptions(gpu=options.gpu, as_of=options.as_of), warnings.append)
-    return Read(store, facts, tuple(problems), tuple(warnings), _missing(paths, problems, store))
+    lost = missing(names, inputs, problems)
+    facts = with_commands(facts, [name for name in names if name not in {p.path for p in lost}])
+    return Read(store, facts, tuple(problems), tuple(warnings), lost)
 
 
-def _missing(
-    paths: Sequence[str | Path], problems: Sequence[SourceProblem], store: EventStore
-) -> tuple[SourceProblem, ...]:
-    asked = {printable(str(path)) for path in paths}
-    return tuple(
-        p
-        for p in problems
-        if p.path in asked
-        and not p.skipped
-        and not any(f"{s.path}/".startswith(f"{p.path.rstrip('/')}/") for s in store.streams)
-    )
+def with_commands(facts: Facts, paths: Sequence[str]) -> Facts:
+    """The facts for rules whose commands read `paths` again: in {inputs} as they were given, many of them as a pattern
+    that finds the same. Where neither can be written the command asks for the log."""
+    names = sorted(dict.fromkeys(paths), key=natural)
+    if len(names) > _MOST_NAMED:
+        start = _common(names)
+        end = _common([name[len(start) :][::-1] for name in names])[::-1]
+        pattern = f"{glob.escape(start)}*{glob.escape(end)}"
+        found = glob.glob(pattern)  # noqa: PTH207 - Path.glob loses the name as given
+        names = [pattern] if set(found) == set(names) else []
+    words = [input_word(name) for name in names]
+    return msgspec.structs.replace(facts, placeholders={"inputs": " ".join(words) if all(words) else ""})
+
+
+def _common(names: list[str]) -> str:
+    """How all of the names begin."""
+    first, last = min(names), max(names)
+    return first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 
 
 def judge(seen: Read, pack: Pack, *, picture: bool = False) -> Report:

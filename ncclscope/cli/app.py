@@ -16,6 +16,7 @@ COMMANDS = {
     "triage": "ncclscope.cli.triage:triage",
     "events": "ncclscope.cli.events:events",
     "why": "ncclscope.cli.events:why",
+    "grep": "ncclscope.cli.grep:grep",
     "explain": "ncclscope.cli.explain:explain",
     "rules": "ncclscope.cli.rules:app",
     "diff": "ncclscope.cli.diff:diff",

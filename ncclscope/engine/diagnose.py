@@ -17,7 +17,7 @@ from ncclscope.model import Value
 from ncclscope.observation import Observation, earlier
 from ncclscope.report import CONFIDENCE, AbsenceEvidence, Confidence, Culprit, LineEvidence, NextCheck, Phase
 
-__all__ = ["Candidate", "Surroundings", "describe_ranks", "diagnose", "trace"]
+__all__ = ["Candidate", "Surroundings", "describe_ranks", "diagnose", "input_word", "trace"]
 
 _MAX_EVIDENCE = 8
 # Ranks that fail with the same message within this time failed together; none of them is "the first".
@@ -263,21 +263,24 @@ def _fill(template: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
     return re.sub(r"[ \t]{2,}", " ", _HOLE.sub(put, template)).strip(), unfilled
 
 
-# Standard input cannot be read again: a command that needs it asks for the file that it was saved to.
-_STDIN = "<stdin>"
+# What a command asks for that cannot name the input.
 _ASKED_AS = {"source": "log", "inputs": "log"}
-# Lists of words that are quoted one by one where they are made.
-_QUOTED = frozenset({"inputs"})
 _ASKED = lazy(r"<([a-z][a-z ]*)>")
+
+
+def input_word(path: str) -> str:
+    """An input as a word in a command that reads it again. "" where it cannot be read again, as standard input, by
+    `ncclscope` at all, as a URL, or be copied from where it is printed, as a name with control characters."""
+    if path in ("", "-", "<stdin>") or "://" in path or not path.isprintable():
+        return ""
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 def _next(spec: NextSpec, values: Mapping[str, str]) -> NextCheck:
     do, _ = _fill(spec.do, values)
-    words = {
-        name: value if name in _QUOTED else shlex.quote(value)
-        for name, value in values.items()
-        if name not in _ASKED_AS or _STDIN not in value
-    }
+    words = {name: shlex.quote(value) for name, value in values.items()}
+    words["source"] = input_word(values.get("source", ""))
+    words["inputs"] = values.get("inputs", "")  # words already
     command, unfilled = _fill(spec.run, words)
     where, more = _fill(spec.where, values)
     # What a log can never show, such as the job's own command, stands in the rule as <your command>.

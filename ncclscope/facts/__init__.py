@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -93,7 +92,6 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         streams=tuple(store.streams),
         notes=_notes(basis),
         picture=lambda findings: _picture(basis, versions, findings),
-        placeholders={"inputs": " ".join(shlex.quote(s.path) for s in store.streams[:8])},
     )
 
 

@@ -17,7 +17,7 @@ from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.facts import FactOptions, build_facts
 from ncclscope.index import PatternIndex
 from ncclscope.parsers import BLOCKS, PATTERNS
-from ncclscope.pipeline import Read, judge, raw_patterns
+from ncclscope.pipeline import Read, judge, raw_patterns, with_commands
 from ncclscope.reader import read_input
 from ncclscope.scan.files import File, filesystem_of, is_url
 from ncclscope.scan.jobs import Job, is_archive, job_of_member
@@ -83,6 +83,7 @@ class Analyst:
                 problems.append(SourceProblem(source.name, error.strerror or str(error)))
             row.hash = state.hexdigest()
         facts = build_facts(store, self._options, warnings.append)
+        facts = with_commands(facts, [job.root.full(file.path) for file in job.files])
         report = judge(Read(store, facts, tuple(problems), tuple(warnings)), self._pack)
         for info in report.inputs:
             rows.setdefault(info.path, InputRow(_below(job, info.path)))

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ncclscope.sources.hints import Hints
-from ncclscope.sources.inputs import Input, SourceProblem, discover, printable
+from ncclscope.sources.inputs import Input, SourceProblem, discover, missing
 
-__all__ = ["Hints", "Input", "SourceProblem", "discover", "printable"]
+__all__ = ["Hints", "Input", "SourceProblem", "discover", "missing"]

@@ -21,7 +21,7 @@ from ncclscope.sources.text import text_blocks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["STDIN", "Input", "SourceProblem", "discover", "printable"]
+__all__ = ["STDIN", "Input", "SourceProblem", "discover", "missing"]
 
 STDIN = "<stdin>"
 
@@ -75,6 +75,20 @@ def discover(
     for path in sorted(dict.fromkeys(paths), key=lambda path: (natural(path), path)):
         search.add(path)
     return search.result()
+
+
+def missing(
+    paths: Sequence[str], inputs: Sequence[Input], problems: Sequence[SourceProblem]
+) -> tuple[SourceProblem, ...]:
+    """Those of the problems that are one of `paths` itself, of which nothing could be read."""
+    asked = {printable(path) for path in paths}
+    return tuple(
+        problem
+        for problem in problems
+        if problem.path in asked
+        and not problem.skipped
+        and not any(f"{item.name}/".startswith(f"{problem.path.rstrip('/')}/") for item in inputs)
+    )
 
 
 class _Search:

@@ -1,5 +1,5 @@
 """What rules advise: never to wait longer for ranks that diverged, never a variable that NCCL does not read, and load
-on a network or GPU only under its own name."""
+on a network or GPU only under its own name, and other programs only for what is no input."""
 
 from __future__ import annotations
 
@@ -56,3 +56,10 @@ def test_a_variable_that_is_advised_is_one_that_the_newest_nccl_reads(rule: Rule
 def test_a_check_that_makes_load_is_not_called_read_only(rule: Rule) -> None:
     for check in rule.next:
         assert check.effect != "read_only" or not MAKES_LOAD.search(check.run), check.run
+
+
+@EACH_RULE
+def test_only_ncclscope_is_given_the_input(rule: Rule) -> None:
+    """Other programs read no archives, and each but its own kinds of packed files."""
+    for check in rule.next:
+        assert not re.search(r"\{(inputs|source)\b", check.run) or check.run.startswith("ncclscope "), check.run
