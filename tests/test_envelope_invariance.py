@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 # One stream and several, a rank and a node a file, launchers, NCCL with and without INFO, kernel logs, healthy runs.
 NAMES = (
-    "absent-comm-lazy-long", "cgroup-oom", "coll-mismatch", "duplicate-gpu", "healthy-218-2node", "healthy-lazy", "ima",
-    "jit-226-eager", "mixed-nccl", "noarch-226-eager", "noarch-228-lazy", "oom-gpu", "preempt", "raise-bare", "segv",
-    "sigkill", "skip-collective", "tr-2node-exc", "tr-exit0-decoy", "w8-healthy", "w8-raise-tee",
+    "absent-comm-lazy-long", "bare-rank-missing", "cgroup-oom", "coll-mismatch", "duplicate-gpu", "healthy-218-2node",
+    "healthy-lazy", "ima", "jit-226-eager", "mixed-nccl", "mpi-sigkill", "noarch-226-eager", "noarch-228-lazy", "oom-gpu",
+    "preempt", "raise-bare", "ray-import", "segv", "sigkill", "skip-collective", "tr-2node-exc", "tr-exit0-decoy",
+    "w8-healthy", "w8-raise-tee",
 )  # fmt: skip
 
 

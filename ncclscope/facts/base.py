@@ -8,7 +8,7 @@ import msgspec
 
 from ncclscope.clocks import Stamp, format_stamp, parse_iso, without_year
 from ncclscope.facts.attempts import Attempts
-from ncclscope.facts.identity import Identity, Who
+from ncclscope.facts.identity import Identity, Who, told_ranks
 from ncclscope.facts.kinds import FACTS
 from ncclscope.model import Event, Value
 from ncclscope.observation import Observation
@@ -80,13 +80,18 @@ class Basis(msgspec.Struct):
         """A group of like events as rules see it."""
         event = group.first[0]
         who = self.who(event)
+        told = told_ranks(event) if who.rank is None else ()
+        hosts, pids = self._of_ranks(told)
+        if not told:
+            hosts = () if who.host is None else (who.host,)
+            pids = () if who.pid is None else (who.pid,)
         return Observation(
             kind=event.kind,
             fields=event.fields,
-            ranks=() if who.rank is None else (who.rank,),
-            hosts=() if who.host is None else (who.host,),
+            ranks=told if who.rank is None else (who.rank,),
+            hosts=hosts,
             gpus=() if who.gpu is None else (who.gpu,),
-            pids=() if who.pid is None else (who.pid,),
+            pids=pids,
             evidence=(self.line(event, group.count),),
             time=self.time(event),
             source=event.ref.path,
@@ -118,18 +123,16 @@ class Basis(msgspec.Struct):
         known = {name: value for name, value in fields.items() if value is not None}
         if why:
             known["why"] = tuple(why)
-        all_hosts = set(hosts) | {h for r in ranks if (h := self.identity.host_of_rank.get(r))}
+        of_ranks = self._of_ranks(ranks)
         lines = [*lines, *(self.line(e) for e in events[:_MAX_FACT_EVIDENCE])]
         self.facts.append(
             Observation(
                 kind=kind,
                 fields=known,
                 ranks=ranks,
-                hosts=tuple(sorted(all_hosts)),
+                hosts=tuple(sorted({*hosts, *of_ranks[0]})),
                 gpus=tuple(sorted({*gpus, *(g for r in ranks if (g := self.identity.gpu_of_rank.get(r)))})),
-                pids=tuple(
-                    sorted({*pids, *(p for r in ranks for _, p in self.identity.processes_of_rank.get(r, [])[-1:])})
-                ),
+                pids=tuple(sorted({*pids, *of_ranks[1]})),
                 evidence=(*lines, *absences),
                 time=self.time(at) if at else None,
                 source=at.ref.path if at else lines[0].source if lines else "",
@@ -138,6 +141,13 @@ class Basis(msgspec.Struct):
                 attempt=self.attempts.of(at) if at else 0,
             )
         )
+
+    def _of_ranks(self, ranks: Iterable[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Hosts and last processes of `ranks`."""
+        known = self.identity
+        hosts = {host for r in ranks if (host := known.host_of_rank.get(r))}
+        pids = {pid for r in ranks for _, pid in known.processes_of_rank.get(r, [])[-1:]}
+        return tuple(sorted(hosts)), tuple(sorted(pids))
 
     def seconds(self, event: Event) -> float | None:
         """A number for "how long between" inside one clock: the printed wall time without its year."""

@@ -13,7 +13,7 @@ import msgspec
 from ncclscope.model import Event
 from ncclscope.store import EventStore
 
-__all__ = ["Identity", "Who"]
+__all__ = ["Identity", "Who", "told_ranks"]
 
 # Names that every host has for itself: torchrun's table says `localhost` where it was given no other name.
 _NO_HOST = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -25,6 +25,46 @@ _GLOBAL_RANK_KINDS = frozenset(
     """launch.failure_row launch.child_exit launch.error_file ray.rank_map nccl.duplicate_gpu
     torch.wrapper_mismatch""".split()
 )
+
+# Prefixes that number tasks, and whose numbers these are.
+_NUMBERED_BY = {
+    "mpirun": "mpi",
+    "prrte": "mpi",
+    "hydra": "mpi",
+    "srun --label": "slurm",
+    "torchrun prefix template": "torchrun",
+}
+# Loggers that print their own process's pid; another pid is that of the launcher's prefix.
+_PRINT_PID = frozenset({"nccl", "torch", "c10", "ray"})
+
+# Whose number it is, and the number: task 1 of srun is not task 1 of an mpirun that runs inside task 0.
+Task = tuple[str, int]
+
+# Events in which a launcher passes on what other processes printed, and says whose it was.
+_TELL_RANKS = ("ray.rank_error", "py.exception")
+
+
+def told_ranks(event: Event) -> tuple[int, ...]:
+    """The ranks whose failure a launcher passes on in `event`: `[Rank 0,1 Error Snippet]:`."""
+    told = event.get("ranks") if event.kind in _TELL_RANKS else None
+    return tuple(r for r in told if isinstance(r, int)) if isinstance(told, tuple) else ()
+
+
+def _label(event: Event) -> Task | None:
+    """The innermost task whose label stands before the line."""
+    env = event.env
+    if env.task is None:
+        return None
+    inside = [_NUMBERED_BY[name] for name in env.layers if name in _NUMBERED_BY]
+    if env.local_rank is not None:  # torchrun's template says that one, not the task
+        inside = [launcher for launcher in inside if launcher != "torchrun"]
+    return inside[-1] if inside else "", env.task
+
+
+def _own_pid(event: Event) -> int | None:
+    """The pid of the process that wrote the line, not of the one of several for which Ray shows a line once."""
+    env = event.env
+    return None if env.repeated and env.actor is not None and env.logger not in _PRINT_PID else env.pid
 
 
 class Who(msgspec.Struct, frozen=True):
@@ -46,8 +86,9 @@ class Identity:
         self.processes_of_rank: dict[int, list[tuple[str | None, int]]] = defaultdict(list)
         self.host_of_rank: dict[int, str] = {}
         self.gpu_of_rank: dict[int, str] = {}
-        self.rank_of_task: dict[int, int] = {}
-        self.tasks_are_ranks = True  # no task is known to be another rank or several
+        self.rank_of_task: dict[Task, int] = {}
+        self._rank_of_child: dict[tuple[Task | None, int], int] = {}
+        self._other_numbers: set[str] = set()  # launchers whose tasks are known to be other ranks, or several each
         self.rank_of_file: dict[str, int] = {}
         self.host_of_file: dict[str, str] = {}
         self._join_communicators()
@@ -154,26 +195,49 @@ class Identity:
 
     def _join_tasks(self) -> None:
         """srun and mpirun number tasks; a task is a rank only where nothing inside says otherwise."""
-        inner: dict[int, set[int]] = defaultdict(set)
-        tasks: set[int] = set()
+        inner: dict[Task, set[int]] = defaultdict(set)
+        crowded = self._crowded()
         for event in self._store.events():
-            task = event.env.task
+            task = _label(event)
             if task is None:
                 continue
-            tasks.add(task)
+            ranks = inner[task]
+            # What runs inside another launcher's task numbers its own: the outer task holds all of it.
+            crowded.update({_NUMBERED_BY.get(name, task[0]) for name in event.env.layers} - {task[0]})
+            if event.env.local_rank:
+                crowded.add(task[0])
             rank = event.env.rank if event.env.rank is not None else self._process_rank(event)
+            if rank is None and event.kind == "launch.failure_row":
+                rank = named if isinstance(named := event.get("rank"), int) else None
             if rank is not None:
-                inner[task].add(rank)
-        several = any(len(ranks) > 1 for ranks in inner.values())
-        self.tasks_are_ranks = all(ranks <= {task} for task, ranks in inner.items())
-        if several or (self.world is not None and len(tasks) > self.world):
-            return
-        shifted = any(ranks != {task} for task, ranks in inner.items())
-        for task in tasks:
-            if inner[task]:
-                self.rank_of_task[task] = next(iter(inner[task]))
-            elif not shifted and (len(tasks) > 1 or self.world == 1):
-                self.rank_of_task[task] = task
+                ranks.add(rank)
+        self._other_numbers = crowded | {task[0] for task, ranks in inner.items() if not ranks <= {task[1]}}
+        for launcher in {task[0] for task in inner} - crowded:
+            own = {task: ranks for task, ranks in inner.items() if task[0] == launcher}
+            if any(len(ranks) > 1 for ranks in own.values()) or (self.world is not None and len(own) > self.world):
+                continue
+            for task, ranks in own.items():
+                if ranks:
+                    self.rank_of_task[task] = next(iter(ranks))
+                elif launcher not in self._other_numbers and (len(own) > 1 or self.world == 1):
+                    self.rank_of_task[task] = task[1]
+
+    def _crowded(self) -> set[str]:
+        """Launchers whose tasks are torchrun's agents with several processes each."""
+        crowded: set[str] = set()
+        children: dict[Task, set[int]] = defaultdict(set)
+        for event in self._store.events(
+            "launch.failure_row", "launch.child_exit", "launch.sigterm_sent", "launch.process_failed"
+        ):
+            task = _label(event)
+            local, pid, rank = event.get("local_rank"), event.get("pid"), event.get("rank")
+            if isinstance(rank, int) and isinstance(pid, int):
+                self._rank_of_child[task, pid] = rank
+            if isinstance(local, int) and local > 0:
+                crowded.add(task[0] if task else "mpi")
+            if task and isinstance(pid, int):
+                children[task].add(pid)
+        return crowded | {task[0] for task, pids in children.items() if len(pids) > 1}
 
     def _one_failure_of_file(self) -> dict[str, tuple[int, int]]:
         """Files in which one process alone failed by itself and one traceback alone is nobody's: its rank, and the last
@@ -211,7 +275,7 @@ class Identity:
         return same.pop() if len(same) == 1 else None
 
     def _process_rank(self, event: Event) -> int | None:
-        pid = event.env.pid
+        pid = _own_pid(event)
         if pid is None:
             return None
         host = event.env.host
@@ -226,6 +290,9 @@ class Identity:
             return event.env.rank
         if event.kind in _GLOBAL_RANK_KINDS and isinstance(rank := event.get("rank"), int):
             return rank
+        told = told_ranks(event)
+        if told:
+            return told[0] if len(told) == 1 else None
         return self._process_rank(event)
 
     def who(self, event: Event) -> Who:
@@ -233,12 +300,11 @@ class Identity:
         if event.kind.startswith(("kernel.", "tool.")):
             return self._kernel_who(event)
         rank = self._direct_rank(event)
-        named = event.get("task")  # a launcher that tells of a task may itself run as one of another launcher
-        task = named if isinstance(named, int) else event.env.task
-        if rank is None and isinstance(task, int):
-            rank = self.rank_of_task.get(task)
-            if rank is None and self.tasks_are_ranks and event.kind.startswith("mpi."):
-                rank = task  # mpirun's own messages number MPI ranks
+        told = told_ranks(event)
+        if rank is None and told:
+            return Who()  # several at once, and the printer is none of them
+        if rank is None:
+            rank = self._task_rank(event)
         if rank is None:
             rank = self.rank_of_file.get(event.ref.path)
         if rank is None and event.kind.startswith("torch."):
@@ -255,7 +321,9 @@ class Identity:
         pid = (
             event.get("pid")
             if event.kind.startswith(("launch.", "ray.", "mpi.", "slurm.", "ds.", "py.stack"))
-            else event.env.pid
+            else None
+            if told
+            else _own_pid(event)
         )
         if rank is None and isinstance(pid, int):
             rank = self._rank_of_pid(pid)
@@ -283,6 +351,22 @@ class Identity:
             self.gpu_of_rank.get(rank) if rank is not None else None,
         )
 
+    def _task_rank(self, event: Event) -> int | None:
+        """The rank of the task that a launcher names or whose label stands before the line."""
+        label = _label(event)
+        pid = event.get("pid")
+        if label and event.kind.startswith("launch.") and isinstance(pid, int) and (label, pid) in self._rank_of_child:
+            return self._rank_of_child[label, pid]
+        named, launcher = event.get("task"), event.kind.partition(".")[0]
+        # A launcher that tells of its tasks may itself run in a task of another one.
+        task = (launcher, named) if isinstance(named, int) else label
+        if task is None:
+            return None
+        rank = self.rank_of_task.get(task)
+        if rank is None and task[0] == launcher == "mpi" and "mpi" not in self._other_numbers:
+            rank = task[1]  # mpirun's own messages number MPI ranks
+        return rank
+
     def _kernel_who(self, event: Event) -> Who:
         """By PCI address through NCCL's busId, and by pid where no pid namespace lies between."""
         host = event.env.host or self.host_of_file.get(event.ref.path)
@@ -307,4 +391,5 @@ class Identity:
     def _seen(self) -> frozenset[int]:
         ranks = set(self.processes_of_rank) | set(self.rank_of_file.values()) | set(self.rank_of_task.values())
         ranks |= {r for e in self._store.events() if (r := self._direct_rank(e)) is not None}
+        ranks |= {r for e in self._store.events(*_TELL_RANKS) for r in told_ranks(e)}
         return frozenset(r for r in ranks if r >= 0)

@@ -65,14 +65,27 @@ def _counted(basis: Basis, via: str, kind: str, size: str) -> None:
     have, want = last.get("have"), last.get(size)
     if not isinstance(have, int) or not isinstance(want, int) or not have < want <= _MAX_WORLD:
         return
-    seen = basis.identity.seen_ranks
-    missing = set(range(want)) - seen if len(seen) == have else set()
     waiting = {basis.who(e).rank for e in events}
-    if not missing and have == len(waiting) and None not in waiting:
-        missing = set(range(want)) - {r for r in waiting if r is not None}  # whoever came is who waits
-    if not missing and via == "clients" and have == 1:
-        missing = set(range(1, want))  # the store runs in rank 0 and counts itself first
+    missing = _who_is_missing(basis, via, have, want, waiting)
     _awaited(basis, via, events, missing, have=have, want=want)
+
+
+def _who_is_missing(basis: Basis, via: str, have: int, want: int, waiting: set[int | None]) -> set[int]:
+    everyone, seen = set(range(want)), basis.identity.seen_ranks
+    if via == "clients":
+        # The store runs in rank 0 and counts itself first; nobody else prints this. Where another rank does, or the job
+        # is larger than what is waited for, the numbers are those of a smaller group.
+        world = max([basis.identity.world or 0, *(r + 1 for r in seen)])
+        if not waiting <= {0, None} or world > want:
+            return set()
+        if have == 1:
+            return everyone - {0}
+        seen |= {0}
+    if len(seen) == have:
+        return everyone - seen
+    if have == len(waiting) and None not in waiting:
+        return everyone - {r for r in waiting if r is not None}  # whoever came is who waits
+    return set()
 
 
 def _missing(basis: Basis) -> None:

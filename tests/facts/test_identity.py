@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from printed import complete, init, nccl, start, table, timeout, xid
 from support import of_kind, only, read_texts
 
@@ -169,9 +170,85 @@ def test_pids_join_only_inside_one_host(tmp_path: Path) -> None:
     assert {(o.ranks, o.hosts) for o in warned} == {((3,), ("node02",))}
 
 
-def test_a_launcher_inside_a_task_names_its_own_tasks(tmp_path: Path) -> None:
+KILLED = "mpirun noticed that process rank 1 with PID 7 on node a01 exited on signal 9 (Killed).\n"
+
+
+def tagged(task: int, text: str) -> str:
+    return "".join(f"[1,{task}]<stderr>:{line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("tag", [True, False], ids=["tagged", "untagged"])
+def test_a_launcher_inside_a_task_names_its_own_tasks(tmp_path: Path, tag: bool) -> None:
     """mpirun under srun --label: the label is the task of mpirun itself, and its message is about rank 1."""
-    text = labelled(0, "mpirun noticed that process rank 1 with PID 7 on node a01 exited on signal 9 (Killed).")
-    tagged = "".join(f"0: [1,{rank}]<stdout>:[rank{rank}]: step\n" for rank in (0, 1, 2))
-    seen = read_texts(tmp_path, {"job.log": tagged + text})
+    spoken = {rank: f"[rank{rank}]: RuntimeError: Connection reset by peer\n" for rank in (0, 2)}
+    inside = "".join(tagged(rank, text) if tag else text for rank, text in spoken.items())
+    seen = read_texts(tmp_path, {"job.log": labelled(0, inside + KILLED)})
     assert only(seen, "mpi.rank_exit").ranks == (1,)
+
+
+def test_the_task_that_a_launcher_runs_in_is_no_rank(tmp_path: Path) -> None:
+    """Under srun, task 0 is mpirun with all its ranks: what mpirun says of no rank and what kills it is not rank 0's."""
+    inside = "".join(tagged(rank, f"[rank{rank}]: RuntimeError: Connection reset by peer\n") for rank in (0, 1))
+    ended = "Primary job  terminated normally, but 1 process returned\na non-zero exit code.\n"
+    log = labelled(0, inside + ended) + "srun: error: node-03: task 0: Killed\n"
+    seen = read_texts(tmp_path, {"job.log": log})
+    assert only(seen, "mpi.primary_job").ranks == ()
+    assert (only(seen, "rank.died").ranks, only(seen, "rank.died").hosts) == ((), ("node-03",))
+
+
+def agent(local_rank: int, pid: int, code: int) -> str:
+    return (
+        "E0526 12:34:56.789000 570 torch/distributed/elastic/multiprocessing/api.py:1028] failed (exitcode: "
+        f"{code}) local_rank: {local_rank} (pid: {pid}) of binary: /opt/venv/bin/python\n"
+    )
+
+
+def test_a_task_that_runs_torchrun_is_no_rank(tmp_path: Path) -> None:
+    """Local rank 1 of task 1 is not rank 1: torchrun started several processes in the task."""
+    seen = read_texts(tmp_path, {"job.log": labelled(0, agent(0, 99, -15)) + labelled(1, agent(1, 632, -9))})
+    assert only(seen, "rank.died").ranks == ()
+    sent = "W0526 12:34:56.789000 570 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 633 closing "
+    beside = labelled(0, agent(0, 99, -15)) + labelled(1, agent(0, 632, -9) + sent + "signal SIGTERM\n")
+    assert only(read_texts(tmp_path / "beside", {"job.log": beside}), "rank.died").ranks == ()
+
+
+def test_a_task_that_runs_torchrun_with_one_process_is_a_rank(tmp_path: Path) -> None:
+    seen = read_texts(tmp_path, {"job.log": labelled(0, agent(0, 99, -15)) + labelled(1, agent(0, 632, -9))})
+    assert only(seen, "rank.died").ranks == (1,)
+
+
+def test_the_table_of_a_task_tells_the_rank_of_its_processes(tmp_path: Path) -> None:
+    """torchrun's line names a local rank and a pid, its table below the global rank of that pid."""
+    log = labelled(0, agent(0, 632, -15)) + labelled(1, agent(1, 632, -9) + table((3, -9, 632), host="node02"))
+    seen = read_texts(tmp_path, {"job.log": log})
+    assert (only(seen, "rank.died").ranks, only(seen, "rank.died").hosts) == ((3,), ("node02",))
+
+
+RAY_RANKS = (
+    "(TrainController pid=20) - (ip=10.20.0.11, pid=31) world_rank=0, local_rank=0, node_rank=0\n"
+    "(TrainController pid=20) - (ip=10.20.0.11, pid=32) world_rank=1, local_rank=1, node_rank=0\n"
+)
+
+
+def said_by(who: str, text: str, after: str = "") -> str:
+    return "".join(f"({who}) {line}{after}\n" for line in text.splitlines())
+
+
+def test_a_line_that_ray_shows_once_for_several_is_no_ranks(tmp_path: Path) -> None:
+    """Ray's pid before `[repeated 2x across cluster]` is that of one of those that printed the line."""
+    folded = said_by("RayTrainWorker pid=32", TRACEBACK, " [repeated 2x across cluster]")
+    found = only(read_texts(tmp_path, {"driver.log": RAY_RANKS + folded}), "py.exception")
+    assert (found.ranks, found.pids) == ((), ())
+    own = said_by("RayTrainWorker pid=32", TRACEBACK)
+    found = only(read_texts(tmp_path / "own", {"driver.log": RAY_RANKS + own}), "py.exception")
+    assert (found.ranks, found.pids) == ((1,), (32,))
+
+
+@pytest.mark.parametrize(("head", "ranks", "pids"), [("0,1", (0, 1), (31, 32)), ("1", (1,), (32,))])
+def test_the_ranks_of_a_snippet_raised_it_and_not_its_printer(
+    tmp_path: Path, head: str, ranks: tuple[int, ...], pids: tuple[int, ...]
+) -> None:
+    """Ray Train's controller passes on its workers' tracebacks and says whose they were."""
+    log = RAY_RANKS + said_by("TrainController pid=20", f"[Rank {head} Error Snippet]:\n{TRACEBACK}")
+    found = only(read_texts(tmp_path, {"driver.log": log}), "py.exception")
+    assert (found.ranks, found.hosts, found.pids) == (ranks, ("10.20.0.11",), pids)

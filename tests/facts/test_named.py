@@ -52,6 +52,27 @@ def test_nobody_is_named_by_a_number_alone(tmp_path: Path, have: int, want: int)
     assert all(not f.ranks for f in facts(tmp_path, "rank.awaited", CLIENTS.format(have, want)))
 
 
+def test_who_came_alone_to_its_own_store_is_rank_0(tmp_path: Path) -> None:
+    """Only the process that holds the store prints this, and it counts itself: no line has to say whose it is."""
+    (fact,) = facts(tmp_path, "rank.awaited", CLIENTS.format(1, 3))
+    assert fact.ranks == (1, 2)
+
+
+def test_rank_0_is_among_those_who_came_though_no_line_names_it(tmp_path: Path) -> None:
+    (fact,) = facts(tmp_path, "rank.awaited", "[rank1]: RuntimeError: Connection reset by peer\n" + CLIENTS.format(2, 3))
+    assert fact.ranks == (2,)
+
+
+@pytest.mark.parametrize(
+    "others",
+    ["[rank4]: " + CLIENTS.format(1, 2), "[rank5]: RuntimeError: Connection reset by peer\n" + CLIENTS.format(1, 2)],
+)
+def test_the_store_of_a_smaller_group_names_no_global_rank(tmp_path: Path, others: str) -> None:
+    """A store that another rank than 0 holds, or of fewer processes than the job has, numbers its own group."""
+    (fact,) = facts(tmp_path, "rank.awaited", others)
+    assert (fact.ranks, fact.fields["have"], fact.fields["want"]) == ((), 1, 2)
+
+
 def test_those_whom_every_line_names_did_not_come_to_the_barrier(tmp_path: Path) -> None:
     text = "RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 3000 ms\n"
     (fact,) = facts(tmp_path, "rank.awaited", text)
