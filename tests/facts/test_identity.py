@@ -212,6 +212,15 @@ def test_a_task_that_runs_torchrun_is_no_rank(tmp_path: Path) -> None:
     assert only(read_texts(tmp_path / "beside", {"job.log": beside}), "rank.died").ranks == ()
 
 
+@pytest.mark.parametrize("tag", ["[default{}]:", "[trainer{}]:"])
+def test_a_task_with_tagged_processes_is_no_rank(tmp_path: Path, tag: str) -> None:
+    """torchrun's own tags, which number the processes of a node, stand inside the labels of srun."""
+    refused = "RuntimeError: Connection reset by peer\n"
+    lines = "".join(labelled(task, tag.format(local) + refused) for task in (0, 1) for local in (0, 1))
+    seen = read_texts(tmp_path, {"job.log": lines + labelled(1, TRACEBACK)})
+    assert only(seen, "py.exception").ranks == ()
+
+
 def test_a_task_that_runs_torchrun_with_one_process_is_a_rank(tmp_path: Path) -> None:
     seen = read_texts(tmp_path, {"job.log": labelled(0, agent(0, 99, -15)) + labelled(1, agent(0, 632, -9))})
     assert only(seen, "rank.died").ranks == (1,)
