@@ -48,7 +48,8 @@ class Analyst:
                 inputs, problems = _inputs(job, spool)
                 if len(job.files) == 1 and is_archive(job.files[0].path) and self._pattern:
                     return self._split(job, inputs, problems, progress)
-                return [self._one(job, inputs, problems, progress)]
+                given = [job.root.full(file.path) for file in job.files]
+                return [self._one(job, given, inputs, problems, progress)]
         except Exception as error:  # one job must not end the scan
             return [failed_result(job, f"{type(error).__name__}: {error}")]
 
@@ -59,16 +60,23 @@ class Analyst:
         for source in inputs:
             parts[job_of_member(job.name, _below(job, source.name), self._pattern)].append(source)
         if not parts:
-            return [self._one(job, [], problems, progress)]
+            return [self._one(job, [], [], problems, progress)]
         results = []
         for number, (name, some) in enumerate(parts.items()):
             part = Job(job.root, name, job.files)
-            results.append(self._one(part, some, problems if number == 0 else [], progress))
+            given = [source.name for source in some]  # the archive holds other jobs too
+            results.append(self._one(part, given, some, problems if number == 0 else [], progress))
         return results
 
     def _one(
-        self, job: Job, inputs: list[Input], problems: list[SourceProblem], progress: Callable[[str, int], None] | None
+        self,
+        job: Job,
+        given: list[str],
+        inputs: list[Input],
+        problems: list[SourceProblem],
+        progress: Callable[[str, int], None] | None,
     ) -> JobResult:
+        """given: by which names the inputs are found again."""
         store = EventStore()
         warnings: list[str] = []
         rows: dict[str, InputRow] = {}
@@ -83,7 +91,7 @@ class Analyst:
                 problems.append(SourceProblem(source.name, error.strerror or str(error)))
             row.hash = state.hexdigest()
         facts = build_facts(store, self._options, warnings.append)
-        facts = with_commands(facts, [job.root.full(file.path) for file in job.files])
+        facts = with_commands(facts, given)
         report = judge(Read(store, facts, tuple(problems), tuple(warnings)), self._pack)
         for info in report.inputs:
             rows.setdefault(info.path, InputRow(_below(job, info.path)))

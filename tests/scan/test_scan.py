@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from corpora import contents, make_corpus
+from support import case
 
 from ncclscope.pipeline import analyze
 from ncclscope.report import to_json
@@ -176,6 +177,19 @@ def test_an_archive_is_a_job_and_a_pattern_splits_it(corpus: Path, tmp_path: Pat
     with JobStore(tmp_path / "two.db") as store:
         found = [name for (name,) in store.db.execute("SELECT name FROM jobs ORDER BY name")]
     assert found == ["job-000000", "job-000001"]
+
+
+def test_commands_name_the_job_and_no_other(tmp_path: Path) -> None:
+    """Of an archive that a pattern splits, a check that reads the job again gets its files and not the archive."""
+    (log,) = case("exit-code").paths
+    archive = tmp_path / "day.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in ("job-1", "job-2"):
+            tar.add(log, arcname=f"{name}/a.log")
+    run(archive, tmp_path / "s.db", jsonl=tmp_path / "s.jsonl", pattern=r"/(job-\d+)/")
+    for line in map(json.loads, (tmp_path / "s.jsonl").read_text().splitlines()):
+        commands = [check["command"] for check in line["report"]["findings"][0]["next_checks"]]
+        assert f"ncclscope events {archive}/{line['job']}/a.log" in commands
 
 
 def test_another_grouping_is_refused(corpus: Path, tmp_path: Path) -> None:
