@@ -16,7 +16,7 @@ __all__ = ["JobStore", "merge"]
 
 
 class JobStore:
-    """A store that is open. Every method raises ScanError when the file cannot be used."""
+    """A store that is open. A `with` that it cannot be read or written in ends with ScanError."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         """create: make the file where there is none."""
@@ -27,6 +27,8 @@ class JobStore:
             # Several readers may look at a store while a scan fills it.
             self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
             self._open(create=create)
+        except sqlite3.OperationalError as error:
+            raise ScanError(self._trouble(error)) from None
         except sqlite3.DatabaseError as error:
             raise ScanError(f"{path}: not a store of ncclscope ({error}); name another file") from None
 
@@ -47,8 +49,26 @@ class JobStore:
     def __enter__(self) -> JobStore:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.close()
+        if isinstance(error, sqlite3.OperationalError):
+            raise ScanError(self._trouble(error)) from None
+
+    def _trouble(self, error: sqlite3.OperationalError) -> str:
+        """What the file system or another process does to the store, and the way out."""
+        if "full" in str(error):
+            return (
+                f"{self.path}: no space left for the store; make some and start again: what is in it stays and is not"
+                " read again"
+            )
+        if "locked" in str(error):
+            return f"{self.path}: another process has held the store for a minute; scan into one from one place at a time"
+        try:
+            with self.path.open("ab"):
+                reason = str(error)
+        except OSError as why:
+            reason = why.strerror or str(why)
+        return f"{self.path}: cannot use the store: {reason}; name one in a directory that exists and can be written"
 
     def close(self) -> None:
         """Leaves one file: what stood in the log beside it is moved in."""
@@ -81,7 +101,8 @@ class JobStore:
                 self._put(result)
             self.db.execute("COMMIT")
         except BaseException:
-            self.db.execute("ROLLBACK")
+            if self.db.in_transaction:  # a full disk has ended it already
+                self.db.execute("ROLLBACK")
             raise
 
     def _put(self, result: JobResult) -> None:

@@ -225,6 +225,31 @@ def test_a_file_that_is_no_store_is_left_alone(corpus: Path, tmp_path: Path, mak
     assert path.read_bytes() == before
 
 
+class _OnSmallDisk(JobStore):
+    def _open(self, *, create: bool) -> None:
+        super()._open(create=create)
+        self.db.execute("PRAGMA max_page_count = 30")
+
+
+def test_a_full_disk_ends_a_scan_with_a_word(
+    corpus: Path, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the store; the same scan with more room goes on and leaves the store of an undisturbed one."""
+    with monkeypatch.context() as patched:
+        patched.setattr("ncclscope.scan.run.JobStore", _OnSmallDisk)
+        with pytest.raises(ScanError, match=r"s\.db: no space left"):
+            run(corpus, tmp_path / "s.db")
+    run(corpus, tmp_path / "s.db")
+    assert contents(tmp_path / "s.db") == contents(stored)
+
+
+@pytest.mark.parametrize(("place", "reason"), [("none/s.db", "No such file or directory"), (".", "Is a directory")])
+def test_a_store_that_cannot_be_made_says_why(corpus: Path, tmp_path: Path, place: str, reason: str) -> None:
+    """The system's own words, with the name."""
+    with pytest.raises(ScanError, match=f"{tmp_path / place}: cannot use the store: {reason}"):
+        run(corpus, tmp_path / place)
+
+
 @pytest.fixture(autouse=True)
 def _no_processes_left() -> Iterator[None]:
     """No worker outlives its scan."""
