@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ncclscope.cli.common import Format, die, write_out
+from ncclscope.cli.common import RULES, Format, chosen_pack, die, write_out
 
 if TYPE_CHECKING:
     from ncclscope.scan.engines import Engine, WorkerOptions
@@ -70,6 +70,7 @@ def scan(
     gpu: Annotated[
         str | None, typer.Option(help="The GPUs' architecture where logs do not show it, such as sm_90.")
     ] = None,
+    rules: Annotated[list[Path] | None, RULES] = None,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Also read jobs again whose files did not change.")
     ] = False,
@@ -81,7 +82,6 @@ def scan(
 
     Exit status: 0 done, 1 done but some jobs could not be read, 2 wrong usage.
     """
-    from ncclscope.engine.pack import PackError, load_pack
     from ncclscope.errors import NcclscopeError
     from ncclscope.scan.progress import Progress
     from ncclscope.scan.run import ScanOptions
@@ -89,7 +89,9 @@ def scan(
 
     if ray_address is not None and engine is not EngineName.ray:
         die("--ray-address is for --engine ray")
-    options = ScanOptions(job_pattern, limit, _moment(since), _shard(shard), refresh, _gpu(gpu))
+    pack = chosen_pack(rules)  # broken rules end the scan here, not every worker
+    own = pack if pack.notes else None
+    options = ScanOptions(job_pattern, limit, _moment(since), _shard(shard), refresh, _gpu(gpu), own)
 
     def make(worker: WorkerOptions) -> Engine:
         if engine is EngineName.ray:
@@ -101,9 +103,8 @@ def scan(
         return LocalEngine(worker, workers or _cores())
 
     try:
-        load_pack()  # broken rules end the scan here, not every worker
         summary = run(paths, store, make, options, jsonl=jsonl, progress=Progress() if sys.stderr.isatty() else None)
-    except (NcclscopeError, PackError) as error:
+    except NcclscopeError as error:
         die(str(error))
     _print(summary, store, format, to_stderr=str(jsonl) == "-")
     raise typer.Exit(1 if summary.unread or summary.problems else 0)
@@ -132,6 +133,8 @@ def _print(summary: Summary, store: Path, format: Format, *, to_stderr: bool) ->
             text += f"{summary.problems} files could not be listed: see the table problems in the store\n"
         if summary.older:
             text += f"{summary.older} unchanged jobs were read by another version: --refresh reads them again\n"
+        if summary.other_rules:
+            text += f"{summary.other_rules} unchanged jobs were read with other rules: --refresh reads them again\n"
         text += f"next: ncclscope fleet {store}\n"
     if to_stderr:
         sys.stderr.write(text)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ncclscope.engine.pack import Pack
 from ncclscope.scan.jobs import Job
 from ncclscope.scan.result import JobResult, failed_result
 from ncclscope.scan.worker import Analyst
@@ -30,13 +31,16 @@ _AHEAD = 2
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
-    """What every worker needs to know, on whatever machine it runs."""
+    """What every worker needs to know, on whatever machine it runs. pack: the rules as JSON, since a user's own lie on
+    one machine; empty for the shipped ones, which are everywhere."""
 
     gpu: str | None = None
     pattern: str | None = None
+    pack: bytes = b""
 
     def analyst(self) -> Analyst:
-        return Analyst(gpu=self.gpu, pattern=self.pattern)
+        pack = msgspec.json.decode(self.pack, type=Pack) if self.pack else None
+        return Analyst(gpu=self.gpu, pattern=self.pattern, pack=pack)
 
 
 class Engine(Protocol):

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import xxhash
 
+from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.scan.engines import Engine, WorkerOptions
 from ncclscope.scan.files import Root, ScanError, list_root, root_of
 from ncclscope.scan.jobs import Job, group, in_shard
@@ -26,7 +28,8 @@ _BATCH_S = 0.5
 
 class ScanOptions(msgspec.Struct, frozen=True):
     """limit: at most so many jobs, in order of their names. since: seconds since 1970; jobs whose newest file is older
-    are left out. shard: (number from 1, count). refresh: also reads jobs whose files did not change."""
+    are left out. shard: (number from 1, count). refresh: also reads jobs whose files did not change. pack: the rules,
+    where they are not the shipped ones alone."""
 
     pattern: str | None = None
     limit: int | None = None
@@ -34,13 +37,15 @@ class ScanOptions(msgspec.Struct, frozen=True):
     shard: tuple[int, int] | None = None
     refresh: bool = False
     gpu: str | None = None
+    pack: Pack | None = None
 
     def worker(self) -> WorkerOptions:
-        return WorkerOptions(self.gpu, self.pattern)
+        return WorkerOptions(self.gpu, self.pattern, msgspec.json.encode(self.pack) if self.pack else b"")
 
 
 class Summary(msgspec.Struct):
-    """What a scan did. jobs: under the paths; read: done now; unread: of those, how many could not be read in full."""
+    """What a scan did. jobs: under the paths; read: done now; unread: of those, how many could not be read in full.
+    older, other_rules: unchanged jobs that another version, or this one with other rules, had read."""
 
     jobs: int = 0
     read: int = 0
@@ -49,6 +54,7 @@ class Summary(msgspec.Struct):
     bytes: int = 0
     seconds: float = 0.0
     older: int = 0
+    other_rules: int = 0
     problems: int = 0
 
 
@@ -68,15 +74,16 @@ def scan(
     started = time.monotonic()
     roots = [root_of(path) for path in dict.fromkeys(paths)]
     pattern = _compiled(options.pattern)
+    rules = _mark(options.pack or load_pack())
     # Workers are started before threads and open databases exist here.
     engine = make_engine(options.worker())
     try:
         with JobStore(store, create=True) as kept:
-            summary, todo, done = _plan(roots, kept, pattern, options)
+            summary, todo, done = _plan(roots, kept, pattern, options, rules)
             lines = JsonLines(jsonl, kept.reports(done)) if jsonl else None
             if progress is not None:
                 progress.begin(todo)
-            _read(engine.run(iter(todo)), kept, lines, summary, progress)
+            _read(engine.run(iter(todo)), kept, rules, lines, summary, progress)
             if lines is not None:
                 lines.close()
     finally:
@@ -85,6 +92,12 @@ def scan(
             progress.end()
     summary.seconds = time.monotonic() - started
     return summary
+
+
+def _mark(pack: Pack) -> str:
+    """Changes with every rule that is asked, and not with where it lies."""
+    rules = [msgspec.structs.replace(rule, path="") for rule in pack.rules]
+    return xxhash.xxh3_64_hexdigest(msgspec.json.encode(rules))
 
 
 def _compiled(pattern: str | None) -> re.Pattern[str] | None:
@@ -97,7 +110,7 @@ def _compiled(pattern: str | None) -> re.Pattern[str] | None:
 
 
 def _plan(
-    roots: Sequence[Root], kept: JobStore, pattern: re.Pattern[str] | None, options: ScanOptions
+    roots: Sequence[Root], kept: JobStore, pattern: re.Pattern[str] | None, options: ScanOptions, rules: str
 ) -> tuple[Summary, list[Job], list[int]]:
     """The jobs to read, and the ids of those that the store already has."""
     summary = Summary()
@@ -127,13 +140,14 @@ def _plan(
                 todo.append(job)
         kept.put_problems(root.identity, problems)
         summary.problems += len(problems)
-    summary.older = kept.count_older(done)
+    summary.older, summary.other_rules = kept.count_older(done, rules)
     return summary, todo, done
 
 
 def _read(
     answers: Iterator[list[JobResult] | int],
     kept: JobStore,
+    rules: str,
     lines: JsonLines | None,
     summary: Summary,
     progress: Progress | None,
@@ -143,7 +157,7 @@ def _read(
 
     def commit() -> None:
         nonlocal last
-        kept.put(held)
+        kept.put(held, rules)
         if lines is not None:
             lines.write((result.name, result.report) for result in held)
         held.clear()

@@ -14,13 +14,14 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITH
 -- or URL that was scanned. fingerprint: changes with the job's files. category, rule, confidence, title, phase: of the
 -- first finding. ranks, hosts: how many. first_time, last_time: as printed, without kernel logs; day: of last_time,
 -- else of the newest file. wall_s: seconds between the two. bytes, lines, events: what was read, after decompression.
--- problem: what could not be read. report: the JSON of the report, compressed with zlib.
+-- problem: what could not be read. rules: a mark of the rules that judged it. report: the JSON of the report,
+-- compressed with zlib.
 CREATE TABLE IF NOT EXISTS jobs (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, root TEXT NOT NULL, fingerprint TEXT NOT NULL, tool_version TEXT NOT NULL,
   verdict TEXT NOT NULL, category TEXT, rule TEXT, confidence TEXT, title TEXT, phase TEXT,
   ranks INTEGER, hosts INTEGER,
   first_time TEXT, last_time TEXT, day TEXT, wall_s REAL, stored_bytes INTEGER, bytes INTEGER, lines INTEGER,
-  events INTEGER, problem TEXT, report BLOB NOT NULL, UNIQUE (root, name));
+  events INTEGER, problem TEXT, report BLOB NOT NULL, rules TEXT, UNIQUE (root, name));
 
 -- Findings in the order of the report. place: counts from 0; parent: the place of the finding that explains this one.
 CREATE TABLE IF NOT EXISTS findings (
@@ -78,7 +79,7 @@ CHILDREN = {
 COLUMNS = (
     "id", "name", "root", "fingerprint", "tool_version", "verdict", "category", "rule", "confidence", "title", "phase",
     "ranks", "hosts", "first_time", "last_time", "day", "wall_s", "stored_bytes", "bytes", "lines", "events", "problem",
-    "report",
+    "report", "rules",
 )  # fmt: skip
 
 

@@ -41,6 +41,8 @@ class JobStore:
             self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute("PRAGMA synchronous = NORMAL")
             self.db.executescript(TABLES)
+            if "rules" not in self._columns("main"):  # made before there was this column
+                self.db.execute("ALTER TABLE jobs ADD COLUMN rules TEXT")
             self.db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
         row = self.db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
         if row is None or row[0] != str(SCHEMA):
@@ -62,7 +64,7 @@ class JobStore:
                 " read again"
             )
         if "locked" in str(error):
-            return f"{self.path}: another process has held the store for a minute; scan into one from one place at a time"
+            return f"{self.path}: another process has held the store for a minute; let one scan at a time write to it"
         try:
             with self.path.open("ab"):
                 reason = str(error)
@@ -73,6 +75,9 @@ class JobStore:
     def close(self) -> None:
         """Leaves one file: what stood in the log beside it is moved in."""
         self.db.close()
+
+    def _columns(self, database: str) -> set[str]:
+        return {row[1] for row in self.db.execute(f"PRAGMA {database}.table_info(jobs)")}
 
     def fingerprints(self, root: str) -> dict[int, str]:
         """Job ids under a root with the fingerprint that they were read with."""
@@ -88,27 +93,36 @@ class JobStore:
             was = f"--job-pattern {row[0]!r}" if row[0] else "no --job-pattern"
             raise ScanError(f"{self.path}: {root} was scanned with {was}; repeat it, or name a new store")
 
-    def count_older(self, ids: Sequence[int]) -> int:
-        """How many of these jobs another version of ncclscope read."""
-        made_by = dict(self.db.execute("SELECT id, tool_version FROM jobs"))
-        return sum(made_by.get(number, __version__) != __version__ for number in ids)
+    def count_older(self, ids: Sequence[int], rules: str) -> tuple[int, int]:
+        """How many of these jobs another version of ncclscope read, and how many this one with other rules."""
+        made_by = {number: made for number, *made in self.db.execute("SELECT id, tool_version, rules FROM jobs")}
+        made = [made_by[number] for number in ids if number in made_by]
+        same = [with_ for version, with_ in made if version == __version__]
+        return len(made) - len(same), sum(with_ != rules for with_ in same)
 
-    def put(self, results: Iterable[JobResult]) -> None:
-        """Stores the results together: all of them or none, each in place of an older one of the same job."""
+    def put(self, results: Iterable[JobResult], rules: str | None = None) -> None:
+        """Stores the results together: all of them or none, each in place of an older one of the same job. rules: the
+        mark of those that they were judged by."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             for result in results:
-                self._put(result)
+                self._put(result, rules)
             self.db.execute("COMMIT")
         except BaseException:
             if self.db.in_transaction:  # a full disk has ended it already
                 self.db.execute("ROLLBACK")
             raise
 
-    def _put(self, result: JobResult) -> None:
+    def _put(self, result: JobResult, rules: str | None) -> None:
         for table in CHILDREN:
             self.db.execute(f"DELETE FROM {table} WHERE job = ?", (result.id,))  # noqa: S608 - names from the schema
-        values = {"id": result.id, "name": result.name, **result.job, "report": zlib.compress(result.report, 6)}
+        values = {
+            "id": result.id,
+            "name": result.name,
+            **result.job,
+            "report": zlib.compress(result.report, 6),
+            "rules": rules,
+        }
         self.db.execute(
             f"INSERT OR REPLACE INTO jobs ({', '.join(COLUMNS)}) VALUES ({_marks(len(COLUMNS))})",  # noqa: S608
             [_plain(values.get(column)) for column in COLUMNS],
@@ -155,7 +169,7 @@ def merge(into: JobStore, sources: Iterable[Path]) -> int:
         for table in CHILDREN:
             into.db.execute(f"DELETE FROM main.{table} WHERE job IN (SELECT id FROM other.jobs)")  # noqa: S608
             into.db.execute(f"INSERT INTO main.{table} SELECT * FROM other.{table}")  # noqa: S608
-        columns = ", ".join(COLUMNS)
+        columns = ", ".join(sorted(into._columns("other") & set(COLUMNS)))
         done = into.db.execute(f"INSERT OR REPLACE INTO main.jobs ({columns}) SELECT {columns} FROM other.jobs")  # noqa: S608
         copied += done.rowcount
         into.db.execute("INSERT OR REPLACE INTO main.problems SELECT * FROM other.problems")

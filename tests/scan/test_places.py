@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from corpora import contents, make_corpus
 
+from ncclscope.engine.pack import load_pack
 from ncclscope.scan.engines import LocalEngine
 from ncclscope.scan.files import ScanError
 from ncclscope.scan.ray_engine import RayEngine, batches
@@ -132,6 +133,17 @@ def test_jobs_of_a_lost_ray_worker_are_done_again(corpus: Path, tmp_path: Path) 
     summary = scan([str(corpus)], tmp_path / "ray.db", lambda o: RayEngine(o, ray=ray), ScanOptions())
     assert (summary.read, summary.unread, ray.closed) == (10, 0, True)
     assert contents(tmp_path / "ray.db") == local(str(corpus), tmp_path / "local.db")
+
+
+def test_the_rules_of_the_caller_reach_every_worker(corpus: Path, tmp_path: Path) -> None:
+    """Ray's and local ones ask the same rules, though a user's directories and configuration are on one machine."""
+    options = ScanOptions(pack=load_pack(disable=["NS8101"]))
+    scan([str(corpus)], tmp_path / "ray.db", lambda o: RayEngine(o, ray=_StandInRay(losses=0)), options)
+    scan([str(corpus)], tmp_path / "local.db", lambda o: LocalEngine(o, 2), options)
+    found = contents(tmp_path / "ray.db")
+    assert found == contents(tmp_path / "local.db")
+    assert "NS8101" not in str(found)
+    assert "NS8101" in str(local(str(corpus), tmp_path / "shipped.db"))
 
 
 def test_ray_tasks_hold_every_job_once() -> None:

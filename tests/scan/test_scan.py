@@ -225,6 +225,21 @@ def test_a_file_that_is_no_store_is_left_alone(corpus: Path, tmp_path: Path, mak
     assert path.read_bytes() == before
 
 
+def test_a_store_of_before_there_was_a_mark_of_rules_goes_on(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """It gets the column, its jobs count as judged by other rules, and it can be merged as it is."""
+    old, store = tmp_path / "old.db", tmp_path / "s.db"
+    shutil.copy(stored, old)
+    with JobStore(old) as kept:
+        kept.db.execute("ALTER TABLE jobs DROP COLUMN rules")
+    shutil.copy(old, store)
+    summary = run(corpus, store)
+    assert (summary.read, summary.other_rules) == (0, JOBS)
+    run(corpus, store, refresh=True)
+    assert contents(store) == contents(stored)
+    with JobStore(tmp_path / "all.db", create=True) as into:
+        assert merge(into, [old]) == JOBS
+
+
 class _OnSmallDisk(JobStore):
     def _open(self, *, create: bool) -> None:
         super()._open(create=create)
