@@ -20,12 +20,14 @@ from ncclscope.scan.jobs import Job
 from ncclscope.scan.result import JobResult, failed_result
 from ncclscope.scan.worker import Analyst
 
-__all__ = ["Engine", "LocalEngine", "WorkerOptions"]
+__all__ = ["AtHand", "Engine", "LocalEngine", "WorkerOptions"]
 
 # How often a job may take its process down with it before it is recorded as the one that does.
 _TRIES = 2
 # Bytes read between two reports of progress out of a long job.
 _STEP = 32 << 20
+# Seconds after which a scan gets a word where no worker has one.
+_PATIENCE = 1.0
 # Jobs that a worker holds beyond the one at hand, so that it never waits for the next.
 _AHEAD = 2
 
@@ -43,11 +45,22 @@ class WorkerOptions(msgspec.Struct, frozen=True):
         return Analyst(gpu=self.gpu, pattern=self.pattern, pack=pack)
 
 
+class AtHand(msgspec.Struct, frozen=True):
+    """A job that is being read. read: bytes of text so far; seconds: for how long."""
+
+    job: Job
+    read: int
+    seconds: float
+
+
 class Engine(Protocol):
     """Does jobs somewhere."""
 
     def run(self, jobs: Iterator[Job]) -> Iterator[list[JobResult] | int]:
         """The results of each job, and between them how many bytes of text were read since the last."""
+
+    def at_hand(self) -> list[AtHand]:
+        """The jobs that are being read now, as far as that is known."""
 
     def close(self) -> None:
         """Ends the workers."""
@@ -83,7 +96,9 @@ class LocalEngine:
             busy = [worker for worker in self._pool if worker.jobs]
             if not busy:
                 return
-            ready = wait([worker.pipe for worker in busy])
+            ready = wait([worker.pipe for worker in busy], _PATIENCE)
+            if not ready:
+                yield 0
             for number, worker in enumerate(self._pool):
                 if worker.pipe not in ready:
                     continue
@@ -102,7 +117,14 @@ class LocalEngine:
                 if isinstance(answer, list):
                     worker.jobs.pop(0)
                     worker.suspect = False
+                    worker.begin()
+                else:
+                    worker.read += answer
                 yield answer
+
+    def at_hand(self) -> list[AtHand]:
+        now = time.monotonic()
+        return [AtHand(worker.jobs[0], worker.read, now - worker.since) for worker in self._pool if worker.jobs]
 
     def close(self) -> None:
         for worker in self._pool:
@@ -127,8 +149,16 @@ class _Worker:
         self.pipe = pipe
         self.jobs: list[Job] = []
         self.suspect = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Another job is at hand."""
+        self.read = 0
+        self.since = time.monotonic()
 
     def give(self, job: Job, *, suspect: bool) -> None:
+        if not self.jobs:
+            self.begin()
         self.jobs.append(job)
         self.suspect = self.suspect or suspect
         # A worker that is gone shows up when its answer is waited for.

@@ -82,7 +82,7 @@ def scan(
             summary, todo, done = _plan(roots, kept, pattern, options, rules)
             lines = JsonLines(jsonl, kept.reports(done)) if jsonl else None
             if progress is not None:
-                progress.begin(todo)
+                progress.begin(todo, engine.at_hand)
             _read(engine.run(iter(todo)), kept, rules, lines, summary, progress)
             if lines is not None:
                 lines.close()
