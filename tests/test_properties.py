@@ -43,7 +43,7 @@ def report_of(paths: object, **changes: object) -> str:
 
 def own_failures(report: Report) -> list[str]:
     """Warnings that a parser, a correlator or a rule of ours raised, as against notes on the input."""
-    return [w for w in report.warnings if " failed" in w]
+    return [w for w in report.warnings if re.search(r"\b(parser|correlator|rule NS\d+) failed|could not be told", w)]
 
 
 @SMALL
