@@ -60,11 +60,13 @@ def complain(missing: Sequence[SourceProblem]) -> int:
 
     The other inputs still have their answer.
     """
+    if not missing:
+        return 0
     from ncclscope.reporters.safe import harmless
 
     for problem in missing:
         sys.stderr.write(f"ncclscope: {harmless(problem.path)}: {problem.reason}\n")
-    return UNREADABLE if missing else 0
+    return UNREADABLE
 
 
 def chosen_pack(directories: Sequence[Path] | None) -> Pack:
