@@ -94,7 +94,8 @@ def read(
             problems.append(SourceProblem(source.name, error.strerror or str(error)))
     facts = build_facts(store, FactOptions(gpu=options.gpu, as_of=options.as_of), warnings.append)
     lost = missing(names, inputs, problems)
-    facts = with_commands(facts, [name for name in names if name not in {p.path for p in lost}])
+    gone = {problem.path for problem in lost}
+    facts = with_commands(facts, [name for name in names if name not in gone])
     return Read(store, facts, tuple(problems), tuple(warnings), lost)
 
 

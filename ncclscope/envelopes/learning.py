@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from ncclscope.envelopes.draft import Draft, Known, zone_between
 from ncclscope.envelopes.glue import split_tags
 from ncclscope.envelopes.inner import INNER
 from ncclscope.envelopes.layer import shape
-from ncclscope.envelopes.peel import AMBIGUOUS, Peeler
+from ncclscope.envelopes.peel import AMBIGUOUS, Peeler, ambiguous
 from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, hides_ascii, open_records
 from ncclscope.envelopes.text import clean
 
@@ -118,15 +117,9 @@ def learn_briefly(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]
     for text, pos, draft in itertools.chain(picked, *alike.values()):
         if draft.collected is not None or not _LOGGERS.issuperset(draft.layers):
             return None
-        if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in _ambiguous(text[pos : pos + 2])):
+        if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in ambiguous(text[pos : pos + 2])):
             return None
     return Known(hosts=_hosts(sample, peel)), [(p, stands_for[kind]) for kind in alike for p in alike[kind]]
-
-
-@lru_cache(maxsize=4096)
-def _ambiguous(two: str) -> tuple[Layer, ...]:
-    """The ambiguous layers that may begin with these two characters."""
-    return tuple(layer for layer in AMBIGUOUS if layer.may_start(two))
 
 
 def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from ncclscope.envelopes.outer import CRI, OUTER, TIME
 if TYPE_CHECKING:
     import re
 
-__all__ = ["AMBIGUOUS", "Peeler", "accepts"]
+__all__ = ["AMBIGUOUS", "Peeler", "accepts", "ambiguous"]
 
 AMBIGUOUS: tuple[Layer, ...] = tuple(layer for layer in OUTER if layer.learned)
 _MOST_LAYERS = 16
@@ -24,8 +24,14 @@ def accepts(layer: Layer, word: str | None, known: Known) -> bool:
     return word is not None and shape(word) in known.words.get(layer.name, ())
 
 
-# What can begin with two given characters: for launchers and collectors, for loggers, for ambiguous layers.
-Tables = tuple[dict[str, tuple[Layer, ...]], dict[str, tuple[Layer, ...]], dict[str, tuple[Layer, ...]]]
+@lru_cache(maxsize=4096)
+def ambiguous(two: str) -> tuple[Layer, ...]:
+    """The ambiguous layers that may begin with these two characters, learned or not."""
+    return tuple(layer for layer in AMBIGUOUS if layer.may_start(two))
+
+
+# What can begin with two given characters: for launchers and collectors, for loggers.
+Tables = tuple[dict[str, tuple[Layer, ...]], dict[str, tuple[Layer, ...]]]
 
 
 @lru_cache(maxsize=64)
@@ -34,7 +40,7 @@ def _layers(learned: frozenset[str]) -> tuple[tuple[Layer, ...], Tables]:
     outer = [la for la in OUTER if not la.learned or la.name in learned]
     # Inner layers come before the ambiguous ones: those must not take what a logger printed.
     order = (*(la for la in outer if not la.learned), *INNER, *(la for la in outer if la.learned))
-    return order, ({}, {}, {})
+    return order, ({}, {})
 
 
 class Peeler:
@@ -49,7 +55,7 @@ class Peeler:
         table = self._tables[phase]
         found = table.get(two)
         if found is None:
-            pool = (self._outer, INNER, AMBIGUOUS)[phase]
+            pool = (self._outer, INNER)[phase]
             found = tuple(layer for layer in pool if layer.may_start(two))
             if len(table) < 10_000:
                 table[two] = found
@@ -99,7 +105,7 @@ class Peeler:
         trial = draft.fork()
         pos = 0
         while pos < len(text):
-            for layer in self._candidates(text[pos : pos + 2], 2):
+            for layer in ambiguous(text[pos : pos + 2]):
                 m = layer.match(text, pos)
                 if m is None or (layer.word is not None and layer.word(m) is None):
                     continue

@@ -81,8 +81,9 @@ class Basis(msgspec.Struct):
         event = group.first[0]
         who = self.who(event)
         told = told_ranks(event) if who.rank is None else ()
-        hosts, pids = self._of_ranks(told)
-        if not told:
+        if told:
+            hosts, pids = self._of_ranks(told)
+        else:
             hosts = () if who.host is None else (who.host,)
             pids = () if who.pid is None else (who.pid,)
         return Observation(

@@ -362,7 +362,9 @@ PATTERNS: tuple[Pattern, ...] = (
     *(
         _harmless("buffer not registered", literal, r"rank \d+ (?:- \w+ )?failed to (?:\w+ )?register \w{4}buff ")
         for literal in (
-            *(" failed to register userbuff", " failed to NET register", " failed to IPC register"),
+            " failed to register userbuff",
+            " failed to NET register",
+            " failed to IPC register",
             " failed to NVLS register",
         )
     ),
