@@ -19,18 +19,53 @@ class JobStore:
     """A store that is open. A `with` that it cannot be read or written in ends with ScanError."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        """create: make the file where there is none."""
+        """create: make the file where there is none, and write to it. Without, a store that cannot be written, or lies
+        where nothing can, is read as it is."""
         self.path = path
+        self._create = create
+        # By which SQLite opens it, here and where it is attached.
+        self.name = str(path if str(path) == ":memory:" else path.absolute())
         if not create and not path.is_file():
             raise ScanError(f"{path}: no such store; `ncclscope scan PATH --store {path}` makes one")
         try:
-            # Several readers may look at a store while a scan fills it.
-            self.db = sqlite3.connect(path, timeout=60, isolation_level=None)
-            self._open(create=create)
+            try:
+                self._connect()
+            except sqlite3.OperationalError as error:
+                if create or "locked" in str(error):
+                    raise
+                self._connect_read_only()
         except sqlite3.OperationalError as error:
             raise ScanError(self._trouble(error)) from None
         except sqlite3.DatabaseError as error:
             raise ScanError(f"{path}: not a store of ncclscope ({error}); name another file") from None
+
+    def _connect(self) -> None:
+        # Several readers may look at a store while a scan fills it.
+        self.db = sqlite3.connect(self.name, timeout=60, isolation_level=None, uri=True)
+        try:
+            self._open(create=self._create)
+        except BaseException:
+            self.db.close()
+            raise
+
+    def _connect_read_only(self) -> None:
+        """Where SQLite cannot make the file that it keeps beside a store for locks."""
+        plain = self.name
+        url = self.path.absolute().as_uri()
+        try:
+            self.name = f"{url}?mode=ro"
+            self._connect()
+            return
+        except sqlite3.OperationalError:
+            log = Path(f"{plain}-wal")
+            if log.is_file() and log.stat().st_size:
+                raise ScanError(
+                    f"{plain}: cannot be read where nothing can be written, because {log.name} beside it may hold"
+                    " results that are not in it yet: copy both to a directory that can be written"
+                ) from None
+        # Without a log the file is whole. Locks are not asked, so a scan that writes to it elsewhere goes unnoticed.
+        self.name = f"{url}?immutable=1"
+        self._connect()
 
     def _open(self, *, create: bool) -> None:
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -66,10 +101,12 @@ class JobStore:
         if "locked" in str(error):
             return f"{self.path}: another process has held the store for a minute; let one scan at a time write to it"
         try:
-            with self.path.open("ab"):
+            with self.path.open("ab" if self._create else "rb"):
                 reason = str(error)
         except OSError as why:
             reason = why.strerror or str(why)
+        if not self._create:
+            return f"{self.path}: cannot read the store: {reason}"
         return f"{self.path}: cannot use the store: {reason}; name one in a directory that exists and can be written"
 
     def close(self) -> None:
@@ -163,8 +200,9 @@ def merge(into: JobStore, sources: Iterable[Path]) -> int:
     """Copies the jobs of other stores, of one that several hold the last; returns how many rows of jobs were copied."""
     copied = 0
     for source in sources:
-        JobStore(source).close()
-        into.db.execute("ATTACH DATABASE ? AS other", (str(source),))
+        with JobStore(source) as other:
+            name = other.name
+        into.db.execute("ATTACH DATABASE ? AS other", (name,))
         into.db.execute("BEGIN IMMEDIATE")
         for table in CHILDREN:
             into.db.execute(f"DELETE FROM main.{table} WHERE job IN (SELECT id FROM other.jobs)")  # noqa: S608

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,8 +22,9 @@ from ncclscope.fleet.model import FleetReport
 from ncclscope.fleet.page import render_page
 from ncclscope.fleet.query import fleet_report
 from ncclscope.fleet.text import render
+from ncclscope.scan.files import ScanError
 from ncclscope.scan.result import JobResult
-from ncclscope.scan.store import JobStore
+from ncclscope.scan.store import JobStore, merge
 
 NASTY = "<script>alert(1)</script>\x1b[31m"
 
@@ -185,3 +192,74 @@ def test_a_store_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     result = run(tmp_path / "no.db")
     assert (result.returncode, "ncclscope scan" in result.stderr) == (2, True)
     assert not (tmp_path / "no.db").exists()
+
+
+_NOBODY = 65534
+
+
+@contextlib.contextmanager
+def unwritable(directory: Path) -> Iterator[None]:
+    """Nothing can be made in the directory nor written to its files, also by root, whom modes do not bind: it takes
+    another user's rights for as long."""
+    root = os.geteuid() == 0
+    for path in directory.iterdir():
+        path.chmod(0o444)
+    directory.chmod(0o555)
+    if root:
+        os.seteuid(_NOBODY)
+    try:
+        if not os.access(directory, os.R_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            pytest.skip("temporary files lie where another user cannot read them")
+        with pytest.raises(OSError, match="denied"):
+            (directory / "x").touch()
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        directory.chmod(0o755)
+
+
+@pytest.fixture
+def shelf() -> Iterator[Path]:
+    """A directory that everybody can look into, as pytest's own are not."""
+    path = Path(tempfile.mkdtemp(prefix="ncclscope-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_a_store_where_nothing_can_be_written_says_the_same(shelf: Path) -> None:
+    """It is read and merged as it is, and left alone."""
+    jobs = random_jobs(5, "node99")
+    first = report(shelf, jobs)
+    with unwritable(shelf):
+        with JobStore(shelf / "s.db") as store:
+            found = fleet_report(store.db)
+        with JobStore(Path(":memory:"), create=True) as into:
+            assert merge(into, [shelf / "s.db"]) == len(jobs)
+            merged = fleet_report(into.db)
+        with pytest.raises(ScanError, match=r"cannot use the store: Permission denied"):
+            JobStore(shelf / "s.db", create=True)
+    assert found == merged == first
+    assert [path.name for path in shelf.iterdir()] == ["s.db"]
+
+
+def _with_log(shelf: Path) -> None:
+    """Leaves a store as a killed scan does, with results in the log alone."""
+    with JobStore(shelf / "s.db", create=True) as store:
+        store.put(random_jobs(5))
+        kept = sqlite3.connect(shelf / "s.db")
+        kept.execute("SELECT count(*) FROM jobs").fetchone()
+        for name in ("s.db", "s.db-wal", "s.db-shm"):
+            shutil.copy(shelf / name, shelf / f"killed-{name}")
+        kept.close()
+
+
+def test_a_log_beside_a_store_is_read_or_its_loss_is_said(shelf: Path) -> None:
+    """Results that are in the log alone are never left out in silence."""
+    _with_log(shelf)
+    with unwritable(shelf), JobStore(shelf / "killed-s.db") as store:
+        assert store.db.execute("SELECT count(*) FROM jobs").fetchone() == (400,)
+    (shelf / "killed-s.db-shm").unlink()
+    with unwritable(shelf), pytest.raises(ScanError, match=r"killed-s\.db-wal .*: copy both to a directory"):
+        JobStore(shelf / "killed-s.db")
