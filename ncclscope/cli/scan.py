@@ -80,7 +80,7 @@ def scan(
 
     It can be stopped and started again at any time: jobs that were read and did not change are not read again.
 
-    Exit status: 0 done, 1 done but some jobs could not be read, 2 wrong usage.
+    Exit status: 0 done, 1 done but some jobs could not be read, 2 wrong usage or not done.
     """
     from ncclscope.errors import NcclscopeError
     from ncclscope.scan.progress import Progress

@@ -13,13 +13,22 @@ import msgspec
 from ncclscope.errors import NcclscopeError
 from ncclscope.sources.names import is_skipped
 
-__all__ = ["File", "Root", "ScanError", "filesystem_of", "is_url", "list_root", "root_of"]
+__all__ = [
+    "File", "Root", "ScanError", "filesystem_of", "is_lost", "is_url", "list_root", "remote_reason", "root_of",
+]  # fmt: skip
 
 # The extra that brings the file system of a URL.
-_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "http": "http", "https": "http"}
+_EXTRAS = {
+    "s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az",
+    "http": "http", "https": "http",
+}  # fmt: skip
 
 # What object stores and web servers call the mark that changes with the content, the best first.
 _TAGS = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "Last-Modified", "updated")
+
+
+# An error's text in a message; servers send pages.
+_MOST_REASON = 300
 
 
 class ScanError(NcclscopeError):
@@ -68,8 +77,8 @@ def root_of(text: str) -> Root:
         system, path = filesystem_of(text)
         try:
             single = system.isfile(path)
-        except (OSError, ValueError) as error:
-            raise ScanError(f"cannot list {text}: {_reason(error)}") from None
+        except Exception as error:  # every store's library has errors of its own, few of them an OSError
+            raise ScanError(f"cannot list {text}: {remote_reason(error)}") from None
         if single and not text.endswith("/"):
             above, _, name = text.rpartition("/")
             return Root(above, above, name)
@@ -90,6 +99,26 @@ def _reason(error: Exception) -> str:
     return str(strerror or error or type(error).__name__)
 
 
+def remote_reason(error: Exception) -> str:
+    """What the library of an object store or web server says, as one line; some send the server's whole page."""
+    lines = [line.strip() for line in _reason(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:_MOST_REASON]
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether a place gave no answer, or none that is complete, as opposed to saying no to this one object."""
+    if isinstance(error, (FileNotFoundError, PermissionError)):
+        return False
+    if isinstance(error, OSError):
+        return True
+    if type(error).__module__ == "builtins":  # a library that stumbles over an object does so each time
+        return False
+    # azure-core, aiohttp, gcsfs
+    status = next((s for name in ("status_code", "status", "code") if (s := getattr(error, name, None))), None)
+    # 408 and 429 say "later".
+    return not (isinstance(status, int) and 400 <= status < 500 and status not in (408, 429))
+
+
 def filesystem_of(url: str) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it. Raises ScanError naming the extra that is missing."""
     scheme = url.partition("://")[0].lower()
@@ -104,7 +133,10 @@ def filesystem_of(url: str) -> tuple[Any, str]:
         hint = f"pip install 'ncclscope[{extra}]'" if extra else str(error)
         raise ScanError(f"{url}: {scheme}:// needs an extra: {hint}") from None
     except ValueError as error:
-        raise ScanError(f"{url}: {error}; known are {', '.join(sorted(_EXTRAS))}") from None
+        known = "" if extra else f"; known are {', '.join(sorted(_EXTRAS))}"
+        raise ScanError(f"{url}: {remote_reason(error)}{known}") from None
+    except Exception as error:  # credentials that are missing or have no sound form
+        raise ScanError(f"{url}: {remote_reason(error)}") from None
     return system, path
 
 
@@ -149,9 +181,12 @@ def _list_local(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
 def _list_remote(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
     system, top = filesystem_of(root.given if root.single is None else root.full(root.single))
     try:
-        found = system.find(top, detail=True)
-    except (OSError, ValueError) as error:
-        raise ScanError(f"cannot list {root.given}: {_reason(error)}") from None
+        # Of a single file adlfs' find gives its name alone.
+        found = system.find(top, detail=True) if root.single is None else {top: system.info(top)}
+    except Exception as error:  # as in root_of
+        raise ScanError(f"cannot list {root.given}: {remote_reason(error)}") from None
+    if not found:  # stores have no empty directories: a misspelt name must not look like an archive without jobs
+        raise ScanError(f"nothing lies under {root.given}: no such bucket, container or prefix")
     if root.single is not None:
         top = top.rpartition("/")[0]
     for full, info in found.items():
@@ -160,8 +195,8 @@ def _list_remote(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
             continue
         try:  # web servers list names alone
             known = info if info.get("size") is not None else system.info(full)
-        except (OSError, ValueError) as error:
-            problems.append((path, _reason(error)))
+        except Exception as error:  # as in root_of
+            problems.append((path, remote_reason(error)))
             continue
         tag = next((known[name] for name in _TAGS if known.get(name)), "")
         # A server need not tell the size of what it makes while it is asked.

@@ -16,7 +16,7 @@ from ncclscope.scan.jobs import Job
 from ncclscope.store import EventStore
 from ncclscope.version import __version__
 
-__all__ = ["InputRow", "JobResult", "failed_result", "make_result"]
+__all__ = ["InputRow", "JobResult", "failed_result", "lost_result", "make_result"]
 
 Value = str | int | float | None
 Row = tuple[Value, ...]
@@ -40,7 +40,8 @@ class InputRow(msgspec.Struct):
 
 class JobResult(msgspec.Struct):
     """One job's answer. `job` holds the columns of the table jobs by name, `rows` those of the other tables without
-    the job's id, which is the first column of each."""
+    the job's id, which is the first column of each. lost: why the place that its files lie in could not be asked; such
+    a job has no answer and is not stored, so that the next scan reads it."""
 
     id: int
     name: str
@@ -48,6 +49,7 @@ class JobResult(msgspec.Struct):
     report: bytes
     rows: dict[str, list[Row]]
     stored_bytes: int = 0
+    lost: str = ""
 
 
 def failed_result(job: Job, reason: str) -> JobResult:
@@ -56,6 +58,11 @@ def failed_result(job: Job, reason: str) -> JobResult:
     row: dict[str, Value] = {**_own(job), "verdict": "unreadable", "problem": reason[:_MOST_TEXT]}
     inputs: list[Row] = [(f.path, f.size, f.mtime, None, 0, 0, 0, None, reason[:_MOST_TEXT]) for f in job.files]
     return JobResult(job.id, job.name, row, msgspec.json.encode(report), {"inputs": inputs}, job.size)
+
+
+def lost_result(job: Job, reason: str) -> JobResult:
+    """For a job whose files lie in a place that stopped answering."""
+    return JobResult(job.id, job.name, {}, b"", {}, lost=reason)
 
 
 def make_result(job: Job, report: Report, facts: Facts, store: EventStore, inputs: dict[str, InputRow]) -> JobResult:

@@ -24,6 +24,8 @@ __all__ = ["ScanOptions", "Summary", "scan"]
 # Results are committed together: after so many, or so many seconds.
 _BATCH = 64
 _BATCH_S = 0.5
+# So many jobs in a row that a place gives no answer for end the scan: each may have waited a minute for it.
+_LOST_IN_A_ROW = 3
 
 
 class ScanOptions(msgspec.Struct, frozen=True):
@@ -83,9 +85,11 @@ def scan(
             lines = JsonLines(jsonl, kept.reports(done)) if jsonl else None
             if progress is not None:
                 progress.begin(todo, engine.at_hand)
-            _read(engine.run(iter(todo)), kept, rules, lines, summary, progress)
+            lost = _read(engine.run(iter(todo)), kept, rules, lines, summary, progress)
             if lines is not None:
                 lines.close()
+            if lost:
+                raise _lost_error(lost, store)
     finally:
         engine.close()
         if progress is not None:
@@ -151,7 +155,10 @@ def _read(
     lines: JsonLines | None,
     summary: Summary,
     progress: Progress | None,
-) -> None:
+) -> list[str]:
+    """Why each job that a place gave no answer for was not read."""
+    lost: list[str] = []
+    in_a_row = 0
     held: list[JobResult] = []
     last = time.monotonic()
 
@@ -168,9 +175,15 @@ def _read(
             if isinstance(answer, int):
                 summary.bytes += answer
             else:
-                held += answer
                 for result in answer:
-                    _count(summary, result)
+                    in_a_row = in_a_row + 1 if result.lost else 0
+                    if result.lost:
+                        lost.append(result.lost)
+                    else:
+                        held.append(result)
+                        _count(summary, result)
+                if in_a_row >= _LOST_IN_A_ROW:
+                    raise _lost_error(lost, kept.path)
             if progress is not None:
                 progress.step(summary.bytes, answer if isinstance(answer, list) else [])
             if held and (len(held) >= _BATCH or time.monotonic() - last > _BATCH_S):
@@ -179,6 +192,12 @@ def _read(
         # Also on an interrupt: what was read is kept.
         if held:
             commit()
+    return lost
+
+
+def _lost_error(lost: list[str], store: Path) -> ScanError:
+    jobs = f"{len(lost)} jobs were" if len(lost) > 1 else "1 job was"
+    return ScanError(f"{lost[-1]}: {jobs} not read; the others are in {store}: start again to go on")
 
 
 def _count(summary: Summary, result: JobResult) -> None:

@@ -19,9 +19,9 @@ from ncclscope.index import PatternIndex
 from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.pipeline import Read, judge, raw_patterns, with_commands
 from ncclscope.reader import read_input
-from ncclscope.scan.files import File, filesystem_of, is_url
+from ncclscope.scan.files import File, filesystem_of, is_lost, is_url, remote_reason
 from ncclscope.scan.jobs import Job, is_archive, job_of_member
-from ncclscope.scan.result import InputRow, JobResult, failed_result, make_result
+from ncclscope.scan.result import InputRow, JobResult, failed_result, lost_result, make_result
 from ncclscope.sources import Input, SourceProblem, discover
 from ncclscope.sources.hints import hints_of
 from ncclscope.sources.names import rotations
@@ -30,6 +30,11 @@ from ncclscope.store import EventStore
 __all__ = ["Analyst"]
 
 _REMOTE_BLOCK = 1 << 20
+
+
+class _LostError(Exception):
+    """A place stopped answering in the middle of a job. No OSError: those end one input, and half a log would be
+    judged and kept as if it were whole."""
 
 
 class Analyst:
@@ -50,6 +55,8 @@ class Analyst:
                     return self._split(job, inputs, problems, progress)
                 given = [job.root.full(file.path) for file in job.files]
                 return [self._one(job, given, inputs, problems, progress)]
+        except _LostError as error:
+            return [lost_result(job, str(error))]
         except Exception as error:  # one job must not end the scan
             return [failed_result(job, f"{type(error).__name__}: {error}")]
 
@@ -140,8 +147,10 @@ def _fetched(file: File, url: str, spool: str) -> tuple[list[Input], list[Source
     local = str(Path(spool) / os.path.basename(file.path))  # noqa: PTH119 - a URL's path
     try:
         system.get_file(path, local)
-    except OSError as error:
-        return [], [SourceProblem(url, error.strerror or str(error))]
+    except Exception as error:  # every store's library has errors of its own
+        if is_lost(error):
+            raise _LostError(f"{url}: {remote_reason(error)}") from None
+        return [], [SourceProblem(url, remote_reason(error))]
     inputs, problems = discover([local])
     for source in inputs:
         source.name = url + source.name.removeprefix(local)
@@ -155,5 +164,7 @@ def _read_remote(url: str, notes: list[str]) -> Iterator[bytes]:
         with system.open(path, "rb", block_size=8 * _REMOTE_BLOCK, cache_type="readahead") as handle:
             while data := handle.read(_REMOTE_BLOCK):
                 yield data
-    except OSError as error:
-        notes.append(f"reading stopped: {error.strerror or error}")
+    except Exception as error:  # as in _fetched
+        if is_lost(error):
+            raise _LostError(f"{url}: {remote_reason(error)}") from None
+        notes.append(f"reading stopped: {remote_reason(error)}")

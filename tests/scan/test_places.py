@@ -127,6 +127,111 @@ class _StandInRay:
         return reference()
 
 
+class _StumbleError(Exception):
+    """As azure-core, gcsfs and aiohttp raise them: no OSError."""
+
+    def __init__(self, status: int | None = None) -> None:
+        super().__init__("Server disconnected\n<html>and its page</html>")
+        self.status_code = status
+
+
+@pytest.fixture
+def memory(corpus: Path) -> Iterator[str]:
+    """The corpus in fsspec's file system of this process, as a store whose every answer a test can choose."""
+    system = pytest.importorskip("fsspec").filesystem("memory")
+    for path in corpus.rglob("*.gz"):
+        system.pipe(f"/logs/archive/{path.relative_to(corpus)}", path.read_bytes())
+    yield "memory://logs/archive"
+    system.rm("/logs", recursive=True)
+
+
+def in_process(path: str, store: Path) -> Any:
+    return scan([path], store, lambda o: RayEngine(o, ray=_StandInRay(losses=0)), ScanOptions())
+
+
+def test_a_place_that_stops_answering_ends_the_scan_and_the_next_one_goes_on(
+    corpus: Path, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs cut short are not stored, one line says so, and after the next scan the store is that of a local one."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    whole, left = MemoryFileSystem._open, [6]
+
+    def cut(self: Any, path: str, *args: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise _StumbleError
+        return whole(self, path, *args, **options)
+
+    store = tmp_path / "s.db"
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "_open", cut)
+        with pytest.raises(ScanError, match=r"Server disconnected: 3 jobs were not read.*start again to go on$"):
+            in_process(memory, store)
+    kept = contents(store)["jobs"]
+    assert 0 < len(kept) < 10
+    assert set(kept) <= set(local(str(corpus), tmp_path / "local.db")["jobs"])
+    assert in_process(memory, store).read == 10 - len(kept)
+    assert contents(store) == contents(tmp_path / "local.db")
+
+
+def test_one_lost_job_is_told_when_all_others_are_read(
+    memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single gap does not end the scan, and does not end as if nothing were missing."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    whole = MemoryFileSystem._open
+
+    def cut(self: Any, path: str, *args: Any, **options: Any) -> Any:
+        if "job-000003" in path:
+            raise _StumbleError
+        return whole(self, path, *args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "_open", cut)
+        with pytest.raises(ScanError, match="1 job was not read"):
+            in_process(memory, tmp_path / "s.db")
+    assert in_process(memory, tmp_path / "s.db").read == 1
+
+
+def test_an_object_that_a_place_refuses_is_a_problem_of_its_job(
+    memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked again, the place would say the same: the job is stored with what is missing, however many there are."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise _StumbleError(409)
+
+    monkeypatch.setattr(MemoryFileSystem, "_open", refuse)
+    summary = in_process(memory, tmp_path / "s.db")
+    assert (summary.read, summary.unread) == (10, 10)
+    assert "Server disconnected" in str(contents(tmp_path / "s.db")["inputs"])
+    assert "html" not in str(contents(tmp_path / "s.db"))
+    assert in_process(memory, tmp_path / "s.db").read == 0
+
+
+def test_a_prefix_that_holds_nothing_is_an_error(memory: str, tmp_path: Path) -> None:
+    """A misspelt one does not look like an archive without jobs."""
+    with pytest.raises(ScanError, match="nothing lies under memory://logs/archvie"):
+        in_process(memory.replace("archive", "archvie"), tmp_path / "s.db")
+
+
+def test_an_error_of_a_library_while_listing_is_one_line(
+    memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever class it has."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise _StumbleError(403)
+
+    monkeypatch.setattr(MemoryFileSystem, "find", refuse)
+    with pytest.raises(ScanError, match=r"^cannot list memory://logs/archive: Server disconnected$"):
+        in_process(memory, tmp_path / "s.db")
+
+
 def test_jobs_of_a_lost_ray_worker_are_done_again(corpus: Path, tmp_path: Path) -> None:
     """Where Ray gives a task up, each of its jobs is done alone, and the store is that of a local scan."""
     ray = _StandInRay(losses=1)
