@@ -46,10 +46,11 @@ class WorkerOptions(msgspec.Struct, frozen=True):
 
 
 class AtHand(msgspec.Struct, frozen=True):
-    """A job that is being read. read: bytes of text so far; seconds: for how long."""
+    """A job that is being read. read: bytes of text so far; seconds: for how long. Where read is None neither is known:
+    seconds count from when the job was sent, whether or not it had to wait there."""
 
     job: Job
-    read: int
+    read: int | None
     seconds: float
 
 

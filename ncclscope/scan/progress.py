@@ -78,14 +78,17 @@ class Progress:
 
 def long_jobs(at_hand: Sequence[AtHand]) -> list[str]:
     """A line for each job that takes long, the longest first, with how much of it was read."""
-    long = [a for a in at_hand if a.read >= _LONG or a.seconds >= _LONG_S]
+    long = [a for a in at_hand if (a.read or 0) >= _LONG or a.seconds >= _LONG_S]
     long.sort(key=lambda a: -a.seconds)
-    lines = [f"  {shown(a.job.name, 60)}: {_part(a)}, {a.seconds:.0f} s" for a in long[:_NAMED]]
+    lines = [f"  {shown(a.job.name, 60)}: {_part(a)}" for a in long[:_NAMED]]
     return lines + [f"  and {len(long) - _NAMED} more"] * (len(long) > _NAMED)
 
 
 def _part(a: AtHand) -> str:
     """Of packed files only the packed size is known before they are read."""
+    size = f"{a.job.size / 1e6:,.0f} MB"
+    if a.read is None:
+        return f"{size}, sent {a.seconds:.0f} s ago"
     packed = any(is_archive(f.path) or plain_name(f.path) != f.path for f in a.job.files)
-    read, size = f"{a.read / 1e6:,.0f} MB", f"{a.job.size / 1e6:,.0f} MB"
-    return f"{read} of text in {size} packed" if packed else f"{read} of {size}"
+    of = f"of text in {size} packed" if packed else f"of {size}"
+    return f"{a.read / 1e6:,.0f} MB {of}, {a.seconds:.0f} s"

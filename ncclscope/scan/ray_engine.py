@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,8 @@ _BATCH_BYTES = 32 << 20
 _BATCH_JOBS = 32
 # Tasks under way for each core of the cluster, so that none waits.
 _AHEAD = 2
+# Seconds after which a scan gets a word where no task is done.
+_PATIENCE = 1.0
 # Ray does a lost worker's task again by itself; a job that takes workers with it is given up after so many times.
 _RETRIES = 3
 
@@ -37,21 +40,26 @@ class RayEngine:
                 self._ray.init(address=address, log_to_driver=False, logging_level="error")
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise ScanError(f"no Ray cluster at {address or 'this machine'}: {error}") from None
+        # The jobs of each task that is not done, in the order and with the moment of sending.
+        self._running: dict[Any, tuple[list[Job], float]] = {}
+        self._cores = 1
         self._task = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(_work)
 
     def run(self, jobs: Iterator[Job]) -> Iterator[list[JobResult] | int]:
         """The results of each job. A worker or a node that is lost has its jobs done again elsewhere."""
         waiting = batches(jobs)
-        running: dict[Any, list[Job]] = {}
+        running = self._running
         while True:
-            room = _AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-            while len(running) < room and (batch := next(waiting, None)):
-                running[self._task.remote(batch, self._options)] = batch
+            self._cores = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+            while len(running) < _AHEAD * self._cores and (batch := next(waiting, None)):
+                self._send(batch)
             if not running:
                 return
-            done, _ = self._ray.wait(list(running), num_returns=1)
+            done, _ = self._ray.wait(list(running), num_returns=1, timeout=_PATIENCE)
+            if not done:
+                yield 0
             for reference in done:
-                batch = running.pop(reference)
+                batch, _since = running.pop(reference)
                 try:
                     size, results = self._ray.get(reference)
                 except self._ray.exceptions.RayTaskError as error:
@@ -63,14 +71,21 @@ class RayEngine:
                         continue
                     # One of them ends its worker each time: alone, each shows whether it is the one.
                     for job in batch:
-                        running[self._task.remote([job], self._options)] = [job]
+                        self._send([job])
                     continue
                 yield size
                 yield from results
 
+    def _send(self, batch: list[Job]) -> None:
+        self._running[self._task.remote(batch, self._options)] = batch, time.monotonic()
+
     def at_hand(self) -> list[AtHand]:
-        """None: a task says nothing before it is done, and not when it was begun."""
-        return []
+        """Jobs that are a task of their own, as large ones are, with the time since they were sent. A task says nothing
+        before it is done, so of several in one task it is not known which is being read."""
+        now = time.monotonic()
+        # Ray begins tasks in about the order in which they came; those beyond its cores still wait.
+        oldest = list(self._running.values())[: self._cores]
+        return [AtHand(batch[0], None, now - since) for batch, since in oldest if len(batch) == 1]
 
     def close(self) -> None:
         """Leaves the cluster as it was."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,9 @@ import pytest
 from corpora import contents, make_corpus
 
 from ncclscope.engine.pack import load_pack
-from ncclscope.scan.engines import LocalEngine
-from ncclscope.scan.files import ScanError
+from ncclscope.scan.engines import LocalEngine, WorkerOptions
+from ncclscope.scan.files import File, Root, ScanError
+from ncclscope.scan.jobs import Job
 from ncclscope.scan.ray_engine import RayEngine, batches
 from ncclscope.scan.run import ScanOptions, scan
 
@@ -88,18 +90,20 @@ def test_an_unknown_scheme_says_what_is_known(tmp_path: Path) -> None:
 
 
 class _StandInRay:
-    """Does what the engine asks of Ray in this process; the first task of each job in `deadly` loses its worker."""
+    """Does what the engine asks of Ray in this process; the first tasks, as many as
+    `losses`, lose their workers, and the first waits, as many as `silent`, end without an answer."""
 
     class WorkerCrashedError(Exception):
         pass
 
-    def __init__(self, losses: int) -> None:
+    def __init__(self, losses: int, silent: int = 0) -> None:
         lost = type("Lost", (Exception,), {})
         self.exceptions = SimpleNamespace(
             WorkerCrashedError=self.WorkerCrashedError, NodeDiedError=lost, OutOfMemoryError=lost, ObjectLostError=lost,
             RayTaskError=type("RayTaskError", (Exception,), {}),
         )  # fmt: skip
         self.losses = losses
+        self.silent = silent
         self.closed = False
 
     def is_initialized(self) -> bool:
@@ -117,7 +121,11 @@ class _StandInRay:
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": 2.0}
 
-    def wait(self, running: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+    def wait(self, running: list[Any], num_returns: int, timeout: float) -> tuple[list[Any], list[Any]]:
+        if self.silent:
+            self.silent -= 1
+            time.sleep(timeout / 10)
+            return [], running
         return running[:num_returns], running[num_returns:]
 
     def get(self, reference: Any) -> Any:
@@ -249,6 +257,22 @@ def test_the_rules_of_the_caller_reach_every_worker(corpus: Path, tmp_path: Path
     assert found == contents(tmp_path / "local.db")
     assert "NS8101" not in str(found)
     assert "NS8101" in str(local(str(corpus), tmp_path / "shipped.db"))
+
+
+def test_a_large_job_on_ray_is_named_with_the_time_since_it_was_sent() -> None:
+    """Of what was sent, no more than there are cores, and never one of several in a task; how much of it was read is
+    not claimed."""
+    jobs = [
+        Job(Root("logs", "/logs"), name, (File(f"{name}.log", size, None, ""),))
+        for name, size in (("large-1", 40 << 20), ("small-1", 1), ("small-2", 1), ("large-2", 40 << 20))
+    ]
+    engine = RayEngine(WorkerOptions(), ray=_StandInRay(losses=0, silent=2))
+    answers = engine.run(iter(jobs))
+    assert [next(answers), next(answers)] == [0, 0]  # a word for the meter while no task is done
+    (named,) = engine.at_hand()
+    assert (named.job.name, named.read) == ("large-1", None)
+    assert 0.1 < named.seconds < 60
+    answers.close()
 
 
 def test_ray_tasks_hold_every_job_once() -> None:

@@ -19,7 +19,7 @@ from ncclscope.scan.worker import Analyst
 MB = 1_000_000
 
 
-def at_hand(name: str, read: int, seconds: float, *, file: str = "a.log", size: int = 2_048 * MB) -> AtHand:
+def at_hand(name: str, read: int | None, seconds: float, *, file: str = "a.log", size: int = 2_048 * MB) -> AtHand:
     return AtHand(Job(Root("logs", "/logs"), name, (File(file, size, None, ""),)), read, seconds)
 
 
@@ -30,10 +30,12 @@ def at_hand(name: str, read: int, seconds: float, *, file: str = "a.log", size: 
         (at_hand("run-1", 512 * MB, 2, file="a.log.gz", size=80 * MB), ["  run-1: 512 MB of text in 80 MB packed, 2 s"]),
         (at_hand("run-1", 512 * MB, 2, file="a.tar", size=80 * MB), ["  run-1: 512 MB of text in 80 MB packed, 2 s"]),
         (at_hand("stuck", 0, 75), ["  stuck: 0 MB of 2,048 MB, 75 s"]),
+        (at_hand("sent", None, 75), ["  sent: 2,048 MB, sent 75 s ago"]),
+        (at_hand("just sent", None, 9), []),
         (at_hand("quick", 60 * MB, 9), []),
         (at_hand("\x1b[2J", 512 * MB, 2), ["  \\x1b[2J: 512 MB of 2,048 MB, 2 s"]),
     ],
-    ids=["large", "packed", "archive", "silent", "quick", "hostile name"],
+    ids=["large", "packed", "archive", "silent", "elsewhere", "elsewhere and quick", "quick", "hostile name"],
 )
 def test_a_job_that_takes_long_is_named(job: AtHand, line: list[str]) -> None:
     """By what was read of it or by time; never by its mere size."""
