@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ncclscope.blocks import CONTROL
 from ncclscope.gate import Gate, make_byte_test, make_gate
-from ncclscope.model import Line
+from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Pattern
 
 __all__ = ["PatternIndex", "searchable"]
+
+
+# Longer texts are rarely the same twice.
+_LONGEST = 300
+_MOST = 4096
+
+# What the patterns saw in a line: kind and fields of each event.
+Seen = tuple[tuple[str, Mapping[str, Value]], ...]
+
+
+class RecurringLines:
+    """What patterns saw in NCCL's lines: all ranks of all jobs print many of them word for word."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[object, ...], Seen] = {}
+
+    def lookup(self, line: Line) -> Seen | None:
+        """What was seen in a line that says the same, () for nothing; None where no such line was remembered."""
+        return self._seen.get(_key(line)) if line.env.logger == "nccl" else None
+
+    def remember(self, line: Line, events: Sequence[Event]) -> None:
+        """Takes note of all that the patterns saw in `line`; none of them may be `alone` or want `context`."""
+        if line.env.logger != "nccl" or len(line.text) > _LONGEST:
+            return
+        if len(self._seen) >= _MOST:
+            self._seen.clear()
+        self._seen[_key(line)] = tuple((event.kind, event.fields) for event in events)
+
+
+def _key(line: Line) -> tuple[object, ...]:
+    """All of a line that a pattern may look at unless it is `alone`."""
+    env = line.env
+    return line.text, env.level, env.code, env.rank
 
 
 class PatternIndex:
@@ -31,6 +64,7 @@ class PatternIndex:
         for block in blocks:
             self.blocks[number[block.literal]].append(block)
         self.also = [self._second(i) for i in range(len(literals))]
+        self.recurring = RecurringLines()
         self.gate = make(literals)
         self.holds_control = make_byte_test(CONTROL)
 

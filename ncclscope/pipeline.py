@@ -125,7 +125,7 @@ def judge(seen: Read, pack: Pack, *, picture: bool = False) -> Report:
     around = Surroundings(seen.facts.given, seen.facts.versions, seen.facts.phase_of, seen.facts.placeholders)
     candidates: list[Candidate] = []
     warnings = list(seen.warnings)
-    for rule in pack.rules:
+    for rule in pack.about(index.keys()):
         try:
             candidate = diagnose(rule, pack.signals[rule.id], index, around)
         except Exception as error:  # a bug in one rule must not cost the report

@@ -230,20 +230,34 @@ def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes,
     """One logical line: to the blocks under way, then to the patterns that its literals call for."""
     # A line that belongs to a block under way (the second half of a chained traceback) does not open its like anew.
     taken = _feed(line, state) if state.open else frozenset()
+    recurring = state.index.recurring
+    known = recurring.lookup(line)
+    if known is not None:
+        for kind, fields in known:
+            _emit(Event(kind, fields, line.env, line.ref, line.text), state)
+        return
+    repeatable = True
+    events: list[Event] = []
     for number in sorted(numbers):  # one order, however the literals were found
         for pattern in state.index.patterns[number]:
+            repeatable = repeatable and not (pattern.context or pattern.alone)
             try:
                 event = match(pattern, line)
             except Exception as error:  # a bug in one pattern must not cost the report
                 _report(state, pattern.kind, line, error)
+                repeatable = False
                 continue
             if event is not None:
+                events.append(event)
                 if pattern.context and place is not None:
                     event = _with_context(event, place, state)
                 _emit(event, state)
         for block in state.index.blocks[number]:
+            repeatable = False
             if taken.isdisjoint(block.kinds):
                 _open(block, line, state)
+    if repeatable:
+        recurring.remember(line, events)
 
 
 def _open(block: Block, line: Line, state: _State) -> None:

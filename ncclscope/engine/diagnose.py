@@ -57,9 +57,8 @@ def diagnose(
     rule: Rule, signals: Mapping[str, Signal], index: Index, around: Surroundings
 ) -> Candidate | None:
     """The candidate that `rule` makes of the observations, or None when it does not hold."""
-    # Most rules have nothing to blame in most jobs, and that is told without looking at their other signals.
     blame = signals.get(rule.blame)
-    if blame is not None and not select(blame, index):
+    if blame is not None and not select(blame, index):  # mostly so, and told without looking at the other signals
         return None
     bound = {name: select(signal, index) for name, signal in signals.items()}
     context = Context(bound, around.given, around.versions)

@@ -14,7 +14,10 @@ from ncclscope.observation import Observation
 # Fields that rules select across all kinds.
 _INDEXED = ("cause", "suggests")
 
-__all__ = ["Index", "in_range", "select"]
+__all__ = ["ANY", "Index", "in_range", "keys_of", "select"]
+
+# The key of a signal that no other key can stand for.
+ANY = "*"
 
 
 class Index:
@@ -34,6 +37,10 @@ class Index:
         """Whether none of these kinds was observed; not looked into where one has a `*`."""
         return all(kind not in self._by_kind and kind[-1] != "*" for kind in kinds)
 
+    def keys(self) -> set[str]:
+        """What was observed, as `keys_of` names it."""
+        return {ANY, *self._by_kind, *(_key(field, value) for field, value in self._by_field)}
+
     def having(self, field: str, value: str) -> Sequence[Observation]:
         """Those with this value of an indexed field: a cause that the line names or suggests."""
         return self._by_field.get((field, value), ())
@@ -48,12 +55,31 @@ class Index:
         return found
 
 
+def keys_of(signal: Signal) -> tuple[str, ...]:
+    """Keys of which one at least is observed wherever the signal selects something."""
+    indexed = _indexed(signal)
+    if indexed is not None:
+        return tuple(_key(indexed[0], value) for value in indexed[1])
+    return (ANY,) if any(kind[-1] == "*" for kind in signal.kinds) else signal.kinds
+
+
+def _key(field: str, value: str) -> str:
+    return f"{field}={value}"
+
+
+def _indexed(signal: Signal) -> tuple[str, tuple[str, ...]] | None:
+    """The condition by which the index finds the signal's observations faster than by kind."""
+    for field, modifier, values in signal.conditions:
+        if modifier == "is" and field in _INDEXED:
+            return field, values
+    return None
+
+
 def select(signal: Signal, index: Index) -> list[Observation]:
     """The observations that satisfy the signal, in reading order."""
     if index.lacks(signal.kinds):  # what most rules find in most jobs, so it must cost nothing
         return []
-    exact = ((field, values) for field, modifier, values in signal.conditions if modifier == "is")
-    indexed = next(((field, values) for field, values in exact if field in _INDEXED), None)
+    indexed = _indexed(signal)
     if indexed is not None:
         some = [o for value in indexed[1] for o in index.having(indexed[0], value) if _is_kind(o.kind, signal.kinds)]
     else:

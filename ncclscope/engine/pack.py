@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from ncclscope.engine.match import ANY, keys_of
 from ncclscope.engine.rule import Rule, RuleError, Signal, line_of, load_rule, parse_signal, rule_files
 from ncclscope.errors import NcclscopeError
 
@@ -40,6 +42,11 @@ class Pack(msgspec.Struct, frozen=True):
     signals: dict[str, dict[str, Signal]] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
+    by_key: dict[str, list[int]] = msgspec.field(default_factory=dict)  # places in `rules` by what a rule can blame
+
+    def about(self, keys: Iterable[str]) -> list[Rule]:
+        """The rules that can find somebody to blame where these keys (see keys_of) were observed, in their order."""
+        return [self.rules[place] for place in sorted({n for key in keys for n in self.by_key.get(key, ())})]
 
     def get(self, rule_id: str) -> Rule | None:
         """The rule with this id, name or former name."""
@@ -163,7 +170,12 @@ def prepare(directory: Path, target: Path) -> None:
 
 def _pack(rules: Sequence[Rule], notes: Sequence[str], own: frozenset[str]) -> Pack:
     signals = {r.id: {n: parse_signal(r.id, n, raw) for n, raw in r.signals.items()} for r in rules}
-    return Pack(tuple(rules), signals, tuple(notes), own)
+    by_key: dict[str, list[int]] = defaultdict(list)
+    for place, rule in enumerate(rules):
+        blame = signals[rule.id].get(rule.blame)
+        for key in keys_of(blame) if blame is not None else (ANY,):
+            by_key[key].append(place)
+    return Pack(tuple(rules), signals, tuple(notes), own, dict(by_key))
 
 
 def _parse(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> list[Rule]:

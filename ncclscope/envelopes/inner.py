@@ -169,7 +169,7 @@ INNER: tuple[Layer, ...] = (
         "glog", ("IWEF", DIGITS), _GLOG + r"(\S{0,255}\.\w{1,4}:\d{1,7})\] ?", _glog, inner=True, last=True
     ),
     # NCCL's own prefix; host names start with a letter or digit
-    Layer("NCCL", (WORD, ""), NCCL_PREFIX, _nccl, inner=True, last=True),
+    Layer("NCCL", (WORD, ""), NCCL_PREFIX, _nccl, needs="NCCL ", inner=True, last=True),
     # excerpts without the host: `misc/shmutils.cc:88 NCCL WARN text`, `[0] NCCL INFO text`, `NCCL WARN text`
     Layer(
         "NCCL",
@@ -177,6 +177,7 @@ INNER: tuple[Layer, ...] = (
         r"(?:(?:[\w.-]{0,64}:)?\d{0,10}:?\d{1,10} (?=\[))?(?:\[(-?\d{1,10})\] )?(?:([\w./+-]{1,200}:\d{1,7})"
         r"(?: \([^()]{0,200}\))? )?NCCL (INFO|WARN)(?: |$)",
         _nccl_bare,
+        needs="NCCL ",
         inner=True,
         last=True,
     ),
@@ -252,6 +253,7 @@ INNER: tuple[Layer, ...] = (
         ("IWED", "NARE"),
         r"(INFO|WARNING|ERROR|DEBUG) (\d\d)-(\d\d) (\d\d:\d\d:\d\d) \[?([\w./]{1,200}:\d{1,7})\] ?",
         _vllm,
+        needs=":",
         inner=True,
     ),
     # logging.basicConfig: `ERROR:torch.distributed.elastic.multiprocessing.api:text`
@@ -260,6 +262,7 @@ INNER: tuple[Layer, ...] = (
         ("DIWEC", "ENAR"),
         r"(DEBUG|INFO|WARNING|ERROR|CRITICAL):([\w.]{1,200}):",
         _basic,
+        needs=":",
         inner=True,
     ),
     # accelerate's scripts: `05/26/2026 12:34:56 - INFO - __main__ - text`
@@ -268,6 +271,7 @@ INNER: tuple[Layer, ...] = (
         (DIGITS, DIGITS),
         r"(\d\d)/(\d\d)/(\d{4}) (\d\d:\d\d:\d\d) - ([A-Z]{4,8}) - ([\w.]{1,200}) - ?",
         _accelerate,
+        needs=" - ",
         inner=True,
     ),
     # submitit: `submitit WARNING (2022-08-11 22:41:11,453) - text`
@@ -276,6 +280,7 @@ INNER: tuple[Layer, ...] = (
         (LETTERS, LETTERS),
         r"([a-z][\w.]{1,40}) " + _LEVEL + r" \(" + _DATE + r",(\d{3})\) - ?",
         _submitit,
+        needs=" (",
         inner=True,
     ),
     # `2026-05-26 12:34:56,123 - trainer - ERROR - text`, `... INFO train: text`;

@@ -30,13 +30,14 @@ Take = Callable[[Draft, "re.Match[str]", Known], bool | None]
 class Layer:
     """One kind of prefix.
 
-    first: the characters it can start with, and those that can stand second (empty: any). inner: written
+    first: the characters it can start with, and those that can stand second (empty: any). needs: stands somewhere in
+    every text that carries it, which is asked before the expression. inner: written
     by the rank's own logger, so no launcher prefix can follow it. last: the message follows. learned: common
     text can look like it, so it counts only where many lines of the stream carry it; word then gives the part
     whose form must recur.
     """
 
-    __slots__ = ("_second", "_source", "_start", "inner", "last", "learned", "match", "name", "take", "word")
+    __slots__ = ("_second", "_source", "_start", "inner", "last", "learned", "match", "name", "needs", "take", "word")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Layer:
         source: str,
         take: Take,
         *,
+        needs: str = "",
         inner: bool = False,
         last: bool = False,
         learned: bool = False,
@@ -54,6 +56,7 @@ class Layer:
         self._start, self._second = first
         self._source = source
         self.take = take
+        self.needs = needs
         self.inner = inner
         self.last = last
         self.learned = learned

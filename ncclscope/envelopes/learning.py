@@ -38,11 +38,13 @@ _MOST_DEPTH = 4
 SAMPLE_WIDTH = 20_000
 # Of a sample with so many lines, about so many are enough to see that nothing ambiguous is in it.
 _LONG = 96
-_PICKED = 16
+_PICKED = 10
 _BEGIN = 10
 _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 # What stands before NCCL's host in most logs: nothing, a rank, a time.
 _HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d{1,10} "
+# How a line of JSON begins; an expression that begins with a fixed character is searched for many times as fast.
+_RECORD = rb"[ \t\r\x0b\x0c]{0,63}\[?\{"
 _CRI_PARTIAL = rb"[\dZ] (?:stdout|stderr) P(?::\S{0,64})? "
 _RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
 _LOGGERS = frozenset(layer.name for layer in INNER)
@@ -72,7 +74,8 @@ def _one_more(peeled: Sequence[Peeled], known: Known) -> Known | None:
         words: Counter[str] = Counter()
         carried: list[str | None] = []
         for text, pos, draft in rest:
-            word = _carried(layer, text, pos, draft)
+            may = not draft.logger and layer.may_start(text[pos : pos + 2])
+            word = _carried(layer, text, pos, draft) if may else None
             carried.append(word)
             if word:
                 words[word] += 1
@@ -87,10 +90,10 @@ def _one_more(peeled: Sequence[Peeled], known: Known) -> Known | None:
 
 
 def _carried(layer: Layer, text: str, pos: int, draft: Draft) -> str | None:
-    """The form of the word in an ambiguous layer at `pos`, or "yes" for one without words; None without the layer."""
-    if draft.logger or not layer.may_start(text[pos : pos + 2]):
-        return None
-    m = layer.match(text, pos)
+    """The form of the word in an ambiguous layer at `pos`, or "yes" for one without words; None without the layer.
+
+    The layer may start with the two characters at `pos`, and no logger's prefix stands before them."""
+    m = layer.match(text, pos) if layer.needs in text else None
     if m is None or (layer.name == "CloudWatch" and draft.collected is None):
         return None
     return shape(layer.word(m) or "") or None if layer.word else "yes"
@@ -105,20 +108,18 @@ def learn_briefly(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]
         return None
     picked = [p for raw in sample[:: len(sample) // _PICKED] for p in peel(raw)]
     # One line stands for all that begin alike, so that a logger of a few lines is seen too.
-    begins = Counter([raw[:_BEGIN] for raw in sample])
-    first = {raw[:_BEGIN]: raw for raw in reversed(sample)}
-    stands_for: Counter[bytes] = Counter()
-    alike: dict[bytes, list[Peeled]] = {}
-    for begin, count in begins.items():
-        kind = begin.translate(_ALIKE)
-        stands_for[kind] += count
-        if kind not in alike:
-            alike[kind] = peel(first[begin])
+    kinds = b"\n".join([raw[:_BEGIN] for raw in sample]).translate(_ALIKE).split(b"\n")
+    stands_for = Counter(kinds)
+    first = dict(zip(reversed(kinds), reversed(sample), strict=True))
+    alike = {kind: peel(first[kind]) for kind in stands_for}
     for text, pos, draft in itertools.chain(picked, *alike.values()):
         if draft.collected is not None or not _LOGGERS.issuperset(draft.layers):
             return None
-        if pos < len(text) and any(_carried(layer, text, pos, draft) for layer in ambiguous(text[pos : pos + 2])):
-            return None
+        if draft.logger or pos == len(text):
+            continue
+        for layer in ambiguous(text[pos : pos + 2]):
+            if _carried(layer, text, pos, draft):
+                return None
     return Known(hosts=_hosts(sample, peel)), [(p, stands_for[kind]) for kind in alike for p in alike[kind]]
 
 
@@ -171,7 +172,7 @@ def any_splits(sample: Sequence[bytes], whole: bytes) -> bool:
     """Whether a line of the sample, which joined is `whole`, shows an envelope that splits or escapes text."""
     marked = b"]<std" in whole or b"[default" in whole or b" stdout P" in whole or b" stderr P" in whole
     if not marked and b"{" in whole:
-        marked = any(raw[:64].lstrip().startswith((b"{", b"[{")) for raw in sample)
+        marked = re.match(_RECORD, whole) is not None or re.search(rb"\n" + _RECORD, whole) is not None
     return marked and any(splits(raw) for raw in sample)
 
 

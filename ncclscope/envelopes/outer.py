@@ -200,7 +200,8 @@ _MONTH = r"([A-Z][a-z]{2}) ([ \d]?\d)"
 _KUBECTL = Layer("kubectl --prefix", ("[", "p"), r"\[pod/([^/\]\s]{1,255})/([^\]\s]{1,255})\] ?", _kubectl)
 # /var/log/pods: `2026-05-26T12:34:56.123456789Z stderr F text`; P when the runtime split a line
 CRI = Layer(
-    "CRI", _DIGIT, _ISO + r"\.(\d{1,9})" + _ZONE + r" (stdout|stderr) ([FP])(?::\S{0,64})?(?: |$)", _cri
+    "CRI", _DIGIT, _ISO + r"\.(\d{1,9})" + _ZONE + r" (stdout|stderr) ([FP])(?::\S{0,64})?(?: |$)", _cri,
+    needs=" std",
 )
 # kubectl logs --timestamps, docker logs -t, GitHub runners; every line has it where it is real
 TIME = Layer(
@@ -218,7 +219,7 @@ OUTER: tuple[Layer, ...] = (
     ),
     CRI,
     # dmesg --time-format iso
-    Layer("dmesg iso", _DIGIT, _ISO + r",(\d{6})([+-]\d\d:\d\d) ", _dmesg_iso, last=True),
+    Layer("dmesg iso", _DIGIT, _ISO + r",(\d{6})([+-]\d\d:\d\d) ", _dmesg_iso, needs=",", last=True),
     # journalctl -o short-iso, rsyslog: `2026-05-26T12:34:56+0000 node-02 trainer[4242]: text`
     Layer(
         "journal iso", _DIGIT, _ISO + r"(?:[.,](\d{1,9}))?([+-]\d\d:?\d\d) (\S{1,255}) " + _APP, _journal_iso
@@ -229,6 +230,7 @@ OUTER: tuple[Layer, ...] = (
         _DIGIT,
         _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r" (\{\w{1,100}=[^{}]{0,2000}\})(?:[ \t]+|$)",
         _logcli,
+        needs=" {",
     ),
     # `May 26 12:34:56 node-02 kernel: text`
     Layer(
@@ -270,13 +272,21 @@ OUTER: tuple[Layer, ...] = (
         _dmesg_decoded,
     ),
     # /dev/kmsg: `3,1234,12345678901,-;text`
-    Layer("kmsg", (DIGITS, DIGITS + ","), r"(\d{1,4}),\d{1,18},(\d{1,18}),[-c][^;]{0,64};", _kmsg, last=True),
+    Layer(
+        "kmsg",
+        (DIGITS, DIGITS + ","),
+        r"(\d{1,4}),\d{1,18},(\d{1,18}),[-c][^;]{0,64};",
+        _kmsg,
+        needs=";",
+        last=True,
+    ),
     # Talos: `10.12.0.119: kern: warning: [2026-04-22T18:40:12.526436Z]: NVRM: text`
     Layer(
         "talos dmesg",
         (WORD, ""),
         r"([\w.-]{1,255}): kern: {1,8}(\w{1,10}): \[" + _ISO + r"(?:\.(\d{1,9}))?" + _ZONE + r"\]: ",
         _talos,
+        needs=": kern: ",
         last=True,
     ),
     # Open MPI up to 4: `[1,3]<stderr>:text`
@@ -307,6 +317,7 @@ OUTER: tuple[Layer, ...] = (
         ("(", ""),
         r"\(((?:[^\n]{1,200}? )??pid=(\d{1,10})(?:, ip=([\d.a-f:]{1,64}))?)\) ?",
         _ray,
+        needs="pid=",
     ),
     Layer(
         "Ray",
@@ -328,7 +339,7 @@ OUTER: tuple[Layer, ...] = (
     ),
     Layer("torchrun prefix template", ("[", DIGITS), r"\[(\d{1,6})\]:", _task, learned=True),
     # GNU parallel, milabench: `bench.node-03.nolog [stderr] text`
-    Layer("tag [stream]", (WORD, ""), r"([\w.-]{1,255}) \[(stdout|stderr)\](?: |$)", _tag, learned=True),
+    Layer("tag [stream]", (WORD, ""), r"([\w.-]{1,255}) \[(stdout|stderr)\](?: |$)", _tag, needs=" [std", learned=True),
     # a collector's `[80746] [rank0]:`
     Layer("[pid]", ("[", DIGITS), r"\[\d{3,7}\] (?=\[rank|$)", _nothing, learned=True),
     # mpiexec -prepend-rank of MPICH: `[3] text`
@@ -337,13 +348,13 @@ OUTER: tuple[Layer, ...] = (
     Layer("srun --label", (" " + DIGITS, ""), r" {0,7}(\d{1,6}):(?: |$)", _task, learned=True),
     # docker compose: `trainer-1  | text`
     Layer(
-        "docker compose", (WORD, ""), r"([\w.-]{1,255}) {1,80}\|(?: |$)", _service, learned=True, word=_first
+        "docker compose", (WORD, ""), r"([\w.-]{1,255}) {1,80}\|(?: |$)", _service, needs="|", learned=True, word=_first
     ),
     TIME,
     # CloudWatch: `2026-05-26T12:34:56.123000+00:00 algo-1/job/abc text`
-    Layer("CloudWatch", (WORD, ""), r"([\w.-]{1,255}/[^\s:]{1,512})(?: |$)", _cloudwatch, learned=True),
+    Layer("CloudWatch", (WORD, ""), r"([\w.-]{1,255}/[^\s:]{1,512})(?: |$)", _cloudwatch, needs="/", learned=True),
     # pdsh, clush, DeepSpeed on several nodes: `node-02: text`
-    Layer("pdsh", (LETTERS, ""), r"([A-Za-z][\w.-]{0,254}):(?: |$)", _host, learned=True, word=_host_word),
+    Layer("pdsh", (LETTERS, ""), r"([A-Za-z][\w.-]{0,254}):(?: |$)", _host, needs=":", learned=True, word=_host_word),
     # stern: `trainer-worker-2 pytorch text`
     Layer(
         "stern",

@@ -72,6 +72,8 @@ class Peeler:
         phase = 0
         for _ in range(_MOST_LAYERS):
             for layer in self._candidates(text[pos : pos + 2], phase):
+                if layer.needs not in text:
+                    continue
                 m = layer.match(text, pos)
                 if m is None or (layer.learned and not self._real(layer, m, draft)):
                     continue

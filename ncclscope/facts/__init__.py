@@ -16,7 +16,7 @@ from ncclscope.facts.flight_recorder import add_flight_recorder_facts
 from ncclscope.facts.hardware import add_hardware_facts
 from ncclscope.facts.machine_code import add_machine_code_facts
 from ncclscope.facts.named import add_named_facts
-from ncclscope.facts.phases import PhaseFinder
+from ncclscope.facts.phases import phases_of
 from ncclscope.facts.ras import add_ras_facts
 from ncclscope.facts.stacks import add_stack_facts
 from ncclscope.facts.tracebacks import add_traceback_facts
@@ -85,7 +85,7 @@ def build_facts(store: EventStore, options: FactOptions, warn: Callable[[str], N
         ranks=_ranks(basis),
         given=_given(basis),
         versions=versions,
-        phase_of=PhaseFinder(basis),
+        phase_of=phases_of(basis),
         ending=ending,
         hosts=tuple(basis.identity.hosts),
         recognised=bool(store.total or store.dumps or any(_of_a_launcher(s) for s in store.streams)),

@@ -54,8 +54,7 @@ class Basis(msgspec.Struct):
     def time(self, event: Event) -> Stamp | None:
         """The event's time, with the year that other lines of the input show where its own text has none."""
         stamp = event.env.time
-        told = event.get("time")
-        if isinstance(told, str) and event.kind in _TELLS_TIME:
+        if event.kind in _TELLS_TIME and isinstance(told := event.get("time"), str):
             stamp = parse_iso(told) or stamp
         if stamp is not None and self.year is not None:
             return stamp.with_year(self.year)

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 
 import msgspec
 
-from ncclscope.model import Event
+from ncclscope.model import Envelope, Event
 from ncclscope.store import EventStore
 
 __all__ = ["Identity", "Who", "told_ranks"]
@@ -41,7 +41,10 @@ _PRINT_PID = frozenset({"nccl", "torch", "c10", "ray"})
 Task = tuple[str, int]
 
 # Events in which a launcher passes on what other processes printed, and says whose it was.
-_TELL_RANKS = ("ray.rank_error", "py.exception")
+_TELL_RANKS = frozenset({"ray.rank_error", "py.exception"})
+
+# Fields by which an event may name somebody else than its line's writer.
+_NAME_OTHERS = frozenset({"host", "task"})
 
 
 def told_ranks(event: Event) -> tuple[int, ...]:
@@ -91,6 +94,8 @@ class Identity:
         self._other_numbers: set[str] = set()  # launchers whose tasks are known to be other ranks, or several each
         self.rank_of_file: dict[str, int] = {}
         self.host_of_file: dict[str, str] = {}
+        # By an envelope's id and the file; the envelope is held, so that its id stays its own.
+        self._writers: dict[tuple[int, str], tuple[Envelope, Who]] = {}
         self._join_communicators()
         self._join_launchers()
         self._join_files()
@@ -290,8 +295,7 @@ class Identity:
             return event.env.rank
         if event.kind in _GLOBAL_RANK_KINDS and isinstance(rank := event.get("rank"), int):
             return rank
-        told = told_ranks(event)
-        if told:
+        if event.kind in _TELL_RANKS and (told := told_ranks(event)):
             return told[0] if len(told) == 1 else None
         return self._process_rank(event)
 
@@ -299,6 +303,16 @@ class Identity:
         """Whom the event is about: for a line of the kernel the GPU's user, else its writer."""
         if event.kind.startswith(("kernel.", "tool.")):
             return self._kernel_who(event)
+        if not event.kind.startswith("nccl.") or not _NAME_OTHERS.isdisjoint(event.fields):
+            return self._writer(event)
+        # Most events are NCCL's, and all lines with one prefix share its envelope: their writer is looked up once.
+        key = (id(event.env), event.ref.path)
+        known = self._writers.get(key)
+        if known is None:
+            known = self._writers[key] = event.env, self._writer(event)
+        return known[1]
+
+    def _writer(self, event: Event) -> Who:
         rank = self._direct_rank(event)
         told = told_ranks(event)
         if rank is None and told:

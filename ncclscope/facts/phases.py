@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 from ncclscope.clocks import Answer
 from ncclscope.facts.base import Basis
@@ -10,10 +11,24 @@ from ncclscope.observation import Observation, earlier
 from ncclscope.report import LineEvidence, Phase
 from ncclscope.store import EventGroup
 
-__all__ = ["PhaseFinder"]
+__all__ = ["phases_of"]
 
 # NCCL prints an empty line before each warning, and a few of its own lines are not parsed.
 _PROGRESS_LINES = 4
+
+
+def phases_of(basis: Basis) -> Callable[[Observation], Phase]:
+    """Tells in which phase an observation falls. What that takes is gathered when first asked: most jobs are well, and
+    nothing in them is ever placed."""
+    finder: PhaseFinder | None = None
+
+    def phase_of(observation: Observation) -> Phase:
+        nonlocal finder
+        if finder is None:
+            finder = PhaseFinder(basis)
+        return finder(observation)
+
+    return phase_of
 
 
 class PhaseFinder:

@@ -93,6 +93,7 @@ _RANKS: tuple[Pattern, ...] = (
         "Setting up process group for:",
         r"Setting up process group for: \S+ \[rank=(?P<rank>\d+), world_size=(?P<world_size>\d+)\]",
         refine=_process_group,
+        alone=True,
         adds=("pid",),
     ),
 )

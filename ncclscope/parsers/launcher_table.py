@@ -168,6 +168,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r'"py_callstack":',
         nature="symptom",
         refine=_error_file,
+        alone=True,
         adds=("type", "message", "time", "attempt", "local_rank"),
     ),
 )

@@ -44,8 +44,9 @@ class Pattern(msgspec.Struct, frozen=True):
     cause: the cause class (knowledge/causes) that a line of nature "cause" names; both become fields of the event.
     refine: looks at the match and the line and returns more fields (it may override nature and cause), or None to say
     that this is no such event. also: a second literal that stands in every matching body; for a first one that stands
-    in many other lines, which then cost little. since/until: first and last version known to print it, for readers and
-    the catalogue.
+    in many other lines, which then cost little. alone: refine looks at more of the line than its text and the logger,
+    level, code and rank of its envelope, so what it says of one line goes for no other. since/until: first and last
+    version known to print it, for readers and the catalogue.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Pattern(msgspec.Struct, frozen=True):
     since: str = ""
     until: str = ""
     also: str = ""
+    alone: bool = False
 
 
 class Collector(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -108,12 +109,18 @@ _HOST_WORD = lazy(
 )
 
 
+# Files of one tree share most parts of their paths, and a scan asks for thousands of files.
+_same_parts = lru_cache(maxsize=512)
+
+
+@_same_parts
 def _number(pattern: re.Pattern[str], text: str) -> int | None:
     """The one number a pattern finds; None where it finds none, or several that differ."""
     numbers = {int(found[1]) for found in pattern.finditer(text)}
     return numbers.pop() if len(numbers) == 1 else None
 
 
+@_same_parts
 def _rank(text: str) -> int | None:
     numbers = set()
     for found in _RANK.finditer(text):
@@ -123,6 +130,7 @@ def _rank(text: str) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
 
 
+@_same_parts
 def _host(text: str, *, alone: bool) -> str | None:
     """The text as a host's name; `alone` if nothing else in the path says that it is one."""
     if not _HOST.match(text) or _POD.match(text) or _NODE.match(text):
@@ -132,6 +140,7 @@ def _host(text: str, *, alone: bool) -> str | None:
     return text if _HOST_WORD.match(text) or not _NO_HOST.match(text) else None
 
 
+@_same_parts
 def _pod(text: str) -> str | None:
     return text if _POD.match(text) else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import lru_cache
 from posixpath import basename
 from typing import TYPE_CHECKING
 
@@ -40,9 +41,12 @@ _FLIGHT_RECORDER = lazy(r"(?:fr|trace)_rank_?\d+")
 
 def natural(name: str) -> Key:
     """A key that puts rank2 before rank10 and keeps a directory together; numbers may be of any length."""
-    return tuple(
-        tuple(_part(run) for run in _DIGITS.split(component) if run) for component in name.split("/")
-    )
+    return tuple([_component(component) for component in name.split("/")])
+
+
+@lru_cache(maxsize=512)
+def _component(name: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple(_part(run) for run in _DIGITS.split(name) if run)
 
 
 def _part(run: str) -> tuple[int, int, str]:

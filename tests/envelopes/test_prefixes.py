@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ncclscope.clocks import format_stamp
+from ncclscope.envelopes.inner import INNER
+from ncclscope.envelopes.outer import OUTER
 
 from .helpers import said, unwrap_all
+
+if TYPE_CHECKING:
+    from ncclscope.envelopes.layer import Layer
 
 C10 = {"logger": "c10", "level": "E"}
 
@@ -665,3 +670,11 @@ def test_month_and_day_of_c10_are_read_from_the_right() -> None:
     assert january is not None
     assert november is not None
     assert [(november.seconds - january.seconds) / 86400] == [295.0]
+
+
+@pytest.mark.parametrize("layer", [layer for layer in (*OUTER, *INNER) if layer.needs], ids=lambda layer: layer.name)
+def test_what_a_layer_needs_stands_in_every_text_that_carries_it(layer: Layer) -> None:
+    texts = [line for _, line, *_ in (*SURE, *LEARNED)]
+    carry = [text for text in texts if any(layer.match(text, at) for at in range(len(text)))]
+    assert carry
+    assert [text for text in carry if layer.needs not in text] == []

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from sample import RULE, other_rule, write_rule
+from support import CASES, options
 
 from ncclscope.clocks import Answer
 from ncclscope.engine import pack as pack_module
 from ncclscope.engine.conditions import Context, evaluate
 from ncclscope.engine.lint import VERSIONS, lint
+from ncclscope.engine.match import Index, select
 from ncclscope.engine.pack import Pack, load_pack, prepare, shipped_rules
 from ncclscope.engine.rule import Rule, load_rule, rule_files
 from ncclscope.kinds import kinds
@@ -157,3 +159,12 @@ def test_a_read_only_home_only_costs_speed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     write_rule(tmp_path / "rules")
     assert [r.id for r in load_pack(tmp_path / "rules").rules] == ["NS9901"]
+
+
+def test_no_rule_is_passed_over_that_has_somebody_to_blame(pack: Pack) -> None:
+    """What was observed tells which rules to ask; no other could hold."""
+    for case in CASES:
+        index = Index(read(case.paths, options=options(), pack=pack).facts.observations)
+        asked = {rule.id for rule in pack.about(index.keys())}
+        blaming = {rule.id for rule in pack.rules if select(pack.signals[rule.id][rule.blame], index)}
+        assert blaming <= asked, case.name
