@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
+from ncclscope.gate import make_byte_test
 from ncclscope.store import StreamInfo
 
-__all__ = ["CONTROL", "sample_of", "whole_lines"]
+__all__ = ["sample_of", "whole_lines"]
 
 # Enough lines to see which wrappers repeat; a run prints its banner and first steps within them.
 _SAMPLE_LINES = 400
@@ -19,7 +20,10 @@ _MAX_LINE = 1024 * 1024
 _ANSI = re.compile(
     rb"(?:\x1b|\\u001[bB])\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\xc2\x9b[0-9;?]*[ -/]*[@-~]"
 )
-CONTROL = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
+_CONTROL = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
+_holds_control = make_byte_test(_CONTROL)
+# Without any of these a block has nothing to take out: what most blocks are told by in one look.
+_may_hide = make_byte_test(_CONTROL + b"\\" + bytes(range(0x80, 0x100)))
 # By first byte: one expression with a fixed first byte is searched for many times as fast as alternatives.
 _UNSEEN = (
     (b"\xc2", re.compile(rb"\xc2[\x80-\x9f]")),
@@ -28,9 +32,7 @@ _UNSEEN = (
 )
 
 
-def whole_lines(
-    blocks: Iterator[bytes], info: StreamInfo, holds_control: Callable[[bytes], bool]
-) -> Iterator[bytes]:
+def whole_lines(blocks: Iterator[bytes], info: StreamInfo) -> Iterator[bytes]:
     """Blocks cut at line ends; the first holds the whole sample, so that what is learned does not depend on splits."""
     parts: list[bytes] = []
     held = 0
@@ -53,17 +55,19 @@ def whole_lines(
             continue
         first = False
         # One copy of what is handed on: joining first and cutting then would make two.
-        yield _clean(b"".join((*parts[:-1], memoryview(block)[:cut])), holds_control)
+        yield _clean(b"".join((*parts[:-1], memoryview(block)[:cut])))
         parts = [block[cut:]]
         held = len(parts[0])
     joined = b"".join(parts)
     if joined:
-        yield _clean(joined, holds_control)
+        yield _clean(joined)
 
 
-def _clean(block: bytes, holds_control: Callable[[bytes], bool]) -> bytes:
-    """The block without what people cannot see. Most blocks have nothing of it, and telling that must cost little."""
-    control, plain = holds_control(block), block.isascii()
+def _clean(block: bytes) -> bytes:
+    """The block without what people cannot see."""
+    if not _may_hide(block):
+        return block
+    control, plain = _holds_control(block), block.isascii()
     if control:
         block = block.replace(b"\0", b"")
     if (
@@ -76,7 +80,7 @@ def _clean(block: bytes, holds_control: Callable[[bytes], bool]) -> bytes:
         for first, unseen in _UNSEEN:
             if first in block:
                 block = unseen.sub(b"", block)
-    return block.translate(None, CONTROL) if control else block
+    return block.translate(None, _CONTROL) if control else block
 
 
 def _note(info: StreamInfo, text: str) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ncclscope.blocks import CONTROL
-from ncclscope.gate import Gate, make_byte_test, make_gate
+from ncclscope.gate import Gate, make_gate
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Pattern
 
@@ -66,7 +65,6 @@ class PatternIndex:
         self.also = [self._second(i) for i in range(len(literals))]
         self.recurring = RecurringLines()
         self.gate = make(literals)
-        self.holds_control = make_byte_test(CONTROL)
 
     def _second(self, number: int) -> bytes | None:
         """What else stands in every line that anything with this literal matches."""

@@ -58,7 +58,7 @@ class _State(msgspec.Struct):
     raised: set[str] = msgspec.field(default_factory=set)
     line_no: int = 0
     unended: bool = False  # the last block ended inside a line
-    previous: bytes = b""
+    before: bytes = b""  # ends where the block under way begins; at least the last _TAIL_BYTES
 
 
 def read_input(
@@ -85,9 +85,8 @@ def read_input(
     info = StreamInfo(source.name, source.hints, source.group, source.mtime)
     unwrapper = Unwrapper(source.name)
     state = _State(index, unwrapper, store, info, warn, gated)
-    tail = bytearray()
     learned = False
-    for block in whole_lines(itertools.chain([head] if head else [], blocks), info, index.holds_control):
+    for block in whole_lines(itertools.chain([head] if head else [], blocks), info):
         if not learned:
             sample = sample_of(block)
             unwrapper.learn(sample)
@@ -96,13 +95,12 @@ def read_input(
         _read_block(block, state)
         if progress is not None:
             progress(source.name, len(block))
-        tail += block[-_TAIL_BYTES:]
-        del tail[:-_TAIL_BYTES]
-        state.previous = (state.previous + block[-_LOOK_BACK:])[-_LOOK_BACK:]
+        # Nothing is copied where the block alone is enough.
+        state.before = block if len(block) >= _TAIL_BYTES else (state.before + block)[-_TAIL_BYTES:]
     for line in unwrapper.flush():
         _take(line, index.numbers_in(line), state, None)
     _close_all(state)
-    _look_at_tail(bytes(tail), state)
+    _look_at_tail(state.before[-_TAIL_BYTES:], state)
     info.format = unwrapper.describe()
     info.notes = [*source.notes, *info.notes]
     store.streams.append(info)
@@ -336,7 +334,7 @@ def _with_context(event: Event, place: tuple[bytes, int], state: _State) -> Even
     if now is None:
         return event
     block, start = place
-    before = (state.previous + block[max(0, start - _LOOK_BACK) : start])[-_LOOK_BACK:]
+    before = (state.before[-_LOOK_BACK:] + block[max(0, start - _LOOK_BACK) : start])[-_LOOK_BACK:]
     for raw in reversed(before.split(b"\n")):
         for line in reversed(state.unwrapper.unwrap(raw, 0)):
             then = line.env.time or loose_time(line.text)
