@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with 141, as other tools do."""
     # Start-up makes many objects that live to the end; looking through them for cycles again and again costs a tenth
     # of a short run.
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(1_000_000, 50, 50)
     from ncclscope.cli.app import COMMANDS, build
 
     args = _with_command(list(sys.argv[1:] if argv is None else argv), COMMANDS)
