@@ -39,7 +39,7 @@ SAMPLE_WIDTH = 20_000
 # Of a sample with so many lines, about so many are enough to see that nothing ambiguous is in it.
 _LONG = 96
 _PICKED = 10
-_BEGIN = 10
+_BEGIN = 8
 _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 # What stands before NCCL's host in most logs: nothing, a rank, a time.
 _HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d{1,10} "
