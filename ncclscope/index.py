@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ncclscope.gate import Gate, make_gate
+from ncclscope.gate import Gate, Wanted, make_gate
 from ncclscope.model import Event, Line, Value
 from ncclscope.parsers.pattern import Block, Pattern
 
@@ -51,7 +51,7 @@ class PatternIndex:
         self,
         patterns: Sequence[Pattern],
         blocks: Sequence[Block],
-        make: Callable[[Sequence[str]], Gate] = make_gate,
+        make: Callable[[Sequence[Wanted]], Gate] = make_gate,
     ) -> None:
         literals = sorted({p.literal for p in patterns} | {b.literal for b in blocks})
         number = {literal: i for i, literal in enumerate(literals)}
@@ -62,16 +62,13 @@ class PatternIndex:
             self.patterns[number[pattern.literal]].append(pattern)
         for block in blocks:
             self.blocks[number[block.literal]].append(block)
-        self.also = [self._second(i) for i in range(len(literals))]
         self.recurring = RecurringLines()
-        self.gate = make(literals)
+        self.gate = make([(literal, self._also(i)) for i, literal in enumerate(literals)])
 
-    def _second(self, number: int) -> bytes | None:
+    def _also(self, number: int) -> str:
         """What else stands in every line that anything with this literal matches."""
         also = {pattern.also for pattern in self.patterns[number]}
-        if self.blocks[number] or len(also) != 1:
-            return None
-        return also.pop().encode() or None
+        return "" if self.blocks[number] or len(also) != 1 else also.pop()
 
     def numbers_in(self, line: Line) -> list[int]:
         """The literals that stand in `line`, without the gate."""

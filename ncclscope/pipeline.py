@@ -14,7 +14,7 @@ from ncclscope.engine.fold import fold
 from ncclscope.engine.match import Index
 from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.facts import FactOptions, Facts, build_facts
-from ncclscope.gate import Gate, make_gate
+from ncclscope.gate import Gate, Wanted, make_gate
 from ncclscope.index import PatternIndex
 from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.parsers.pattern import Pattern
@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True):
     gpu: str | None = None
     as_of: float | None = None
     gated: bool = True
-    make_gate: Callable[[Sequence[str]], Gate] = make_gate
+    make_gate: Callable[[Sequence[Wanted]], Gate] = make_gate
     progress: Callable[[str, int], None] | None = None
 
 

@@ -166,20 +166,14 @@ def _line_ends(block: bytes) -> int:
 def _hits_by_line(block: bytes, state: _State) -> dict[int, list[int]]:
     """Literal numbers by the offset of the line they stand in, in order."""
     found: dict[int, list[int]] = {}
-    also = state.index.also
-    start = line_end = -1
-    here: list[int] | None = None
+    line_end = -1
+    here: list[int] = []
     for end, number in state.index.gate.hits(block):
         if end > line_end:
             start = block.rfind(b"\n", 0, end) + 1
             line_end = block.find(b"\n", end)
             if line_end < 0:
                 line_end = len(block)
-            here = None
-        second = also[number]
-        if second is not None and block.find(second, start, line_end) < 0:
-            continue
-        if here is None:
             here = found[start] = []
         if number not in here:
             here.append(number)
@@ -360,8 +354,10 @@ def loose_time(text: str) -> Stamp | None:
     return parse_iso(text[:80]) if _LOOSE_TIME.search(text[:80]) else None
 
 
-# Minutes and seconds: an expression that begins with a fixed character is searched for ten times as fast.
-_CLOCK = re.compile(rb":\d\d:\d\d")
+# Minutes and seconds, but not of a PCI address, which has four digits before them. An expression that begins with a
+# fixed character is searched for ten times as fast.
+_CLOCK = re.compile(rb":\d\d:\d\d(?<!\d{3}:\d\d:\d\d)")
+_ODD_BEGIN = re.compile(rb"\n(?![A-Za-z])")
 
 
 def _may_be_dated(raw: bytes) -> bool:
@@ -371,7 +367,8 @@ def _may_be_dated(raw: bytes) -> bool:
 
 def _any_dated(lines: Sequence[bytes]) -> bool:
     """Whether any of the lines may be dated, asked of all at once."""
-    return _CLOCK.search(b"\n".join(lines)) is not None or not all(raw[:1].isalpha() for raw in lines)
+    joined = b"\n".join([b"", *lines])
+    return _CLOCK.search(joined) is not None or _ODD_BEGIN.search(joined) is not None
 
 
 def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
@@ -395,7 +392,7 @@ def _look_at_sample(sample: Sequence[bytes], state: _State) -> None:
 
 def _look_at_tail(tail: bytes, state: _State) -> None:
     """The last lines and the last time of the stream."""
-    raws = tail.rstrip(b"\n").split(b"\n")[-_TAIL_LINES:]
+    raws = tail.rstrip(b"\n").rsplit(b"\n", _TAIL_LINES)[-_TAIL_LINES:]
     first = state.line_no - len(raws) + 1
     unwrapper = state.unwrapper
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ncclscope.engine.pack import Pack, load_pack
-from ncclscope.gate import Gate, make_gate
+from ncclscope.gate import Gate, Wanted, make_gate
 from ncclscope.pipeline import Options, read
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def case(name: str) -> LogCase:
 
 
 @functools.lru_cache(maxsize=4)
-def _gate(literals: tuple[str, ...]) -> Gate:
-    return make_gate(literals)
+def _gate(wanted: tuple[Wanted, ...]) -> Gate:
+    return make_gate(wanted)
 
 
 @functools.lru_cache(maxsize=1)
@@ -63,9 +63,9 @@ def shipped() -> Pack:
     return load_pack()
 
 
-def one_gate(literals: Sequence[str]) -> Gate:
+def one_gate(wanted: Sequence[Wanted]) -> Gate:
     """The installation's own gate, built once for all tests that do not compare gates."""
-    return _gate(tuple(literals))
+    return _gate(tuple(wanted))
 
 
 def options(**changes: Any) -> Options:

@@ -15,7 +15,7 @@ from strategies import HOSTILE, chunks, log_bytes, log_lines
 from support import CASES, LogCase, case, options, shipped
 
 import ncclscope.pipeline as pipeline
-from ncclscope.gate import PlainGate, make_gate
+from ncclscope.gate import AhoCorasickGate, HyperscanGate, PlainGate
 from ncclscope.pipeline import analyze
 from ncclscope.report import to_json
 from ncclscope.reporters.terminal import render
@@ -126,13 +126,27 @@ def test_the_gate_on_any_bytes(data: bytes, tmp_path_factory: pytest.TempPathFac
     assert report_of([path], gated=False) == report_of([path])
 
 
+WANTED = (
+    *((text, "") for text in ("NCCL WARN", "NCCL", "Xid", "rank", "ran", "aaaa", "exitcode", "Error", "\\x1b", "a.b*")),
+    ("NCCL", "rank"), ("rank", "NCCL"), ("aaaa", "a"), ("Error", "\\"),
+)  # fmt: skip
+
+
 @FUZZ
 @given(block=st.lists(log_lines(), max_size=12), data=st.binary(max_size=200))
-def test_gates_find_the_same(block: list[str], data: bytes) -> None:
-    """The fast engine reports exactly the occurrences of the plain search, overlapping ones too."""
-    literals = ["NCCL WARN", "NCCL", "Xid", "rank", "ran", "aaaa", "exitcode", "Error", "\\x1b", "a.b*"]
+@pytest.mark.parametrize("engine", [HyperscanGate, AhoCorasickGate])
+def test_gates_find_the_same(engine: type[HyperscanGate | AhoCorasickGate], block: list[str], data: bytes) -> None:
+    """The fast engines report exactly the lines of the plain search, and each occurrence of what stands alone."""
+    try:
+        fast = engine(WANTED)
+    except ImportError:
+        pytest.skip("not for this platform")
     text = "\n".join(block).encode("utf-8", "replace") + data
-    assert sorted(set(make_gate(literals).hits(text))) == sorted(set(PlainGate(literals).hits(text)))
+    found, plain = fast.hits(text), PlainGate(WANTED).hits(text)
+    alone = {number for number, (_, also) in enumerate(WANTED) if not also}
+    assert {hit for hit in found if hit[1] in alone} == {hit for hit in plain if hit[1] in alone}
+    assert {(text.count(b"\n", 0, at), n) for at, n in found} == {(text.count(b"\n", 0, at), n) for at, n in plain}
+    assert found == sorted(found, key=lambda hit: hit[0])
 
 
 @settings(FUZZ, max_examples=250)
