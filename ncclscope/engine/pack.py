@@ -10,6 +10,7 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -32,7 +33,7 @@ class _Prepared(msgspec.Struct):
     rules: list[Rule]
 
 
-class Pack(msgspec.Struct, frozen=True):
+class Pack(msgspec.Struct, frozen=True, dict=True):
     """Rules ready to run, with their signals parsed; notes say what user rules changed, own are those rules' ids.
 
     A shipped rule's path is relative to the rules' directory, an own one's is as the user named it.
@@ -42,11 +43,20 @@ class Pack(msgspec.Struct, frozen=True):
     signals: dict[str, dict[str, Signal]] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     own: frozenset[str] = frozenset()
-    by_key: dict[str, list[int]] = msgspec.field(default_factory=dict)  # places in `rules` by what a rule can blame
+
+    @cached_property
+    def _by_key(self) -> dict[str, list[int]]:
+        """Places in `rules` by what a rule can blame."""
+        by_key: dict[str, list[int]] = defaultdict(list)
+        for place, rule in enumerate(self.rules):
+            blame = self.signals[rule.id].get(rule.blame)
+            for key in keys_of(blame) if blame is not None else (ANY,):
+                by_key[key].append(place)
+        return dict(by_key)
 
     def about(self, keys: Iterable[str]) -> list[Rule]:
         """The rules that can find somebody to blame where these keys (see keys_of) were observed, in their order."""
-        return [self.rules[place] for place in sorted({n for key in keys for n in self.by_key.get(key, ())})]
+        return [self.rules[place] for place in sorted({n for key in keys for n in self._by_key.get(key, ())})]
 
     def get(self, rule_id: str) -> Rule | None:
         """The rule with this id, name or former name."""
@@ -170,12 +180,7 @@ def prepare(directory: Path, target: Path) -> None:
 
 def _pack(rules: Sequence[Rule], notes: Sequence[str], own: frozenset[str]) -> Pack:
     signals = {r.id: {n: parse_signal(r.id, n, raw) for n, raw in r.signals.items()} for r in rules}
-    by_key: dict[str, list[int]] = defaultdict(list)
-    for place, rule in enumerate(rules):
-        blame = signals[rule.id].get(rule.blame)
-        for key in keys_of(blame) if blame is not None else (ANY,):
-            by_key[key].append(place)
-    return Pack(tuple(rules), signals, tuple(notes), own, dict(by_key))
+    return Pack(tuple(rules), signals, tuple(notes), own)
 
 
 def _parse(directory: Path, files: Sequence[Path], texts: Sequence[bytes]) -> list[Rule]:
