@@ -45,6 +45,7 @@ _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d{1,10} "
 # How a line of JSON begins; an expression that begins with a fixed character is searched for many times as fast.
 _RECORD = rb"[ \t\r\x0b\x0c]{0,63}\[?\{"
+_NCCL = b" NCCL "
 _CRI_PARTIAL = rb"[\dZ] (?:stdout|stderr) P(?::\S{0,64})? "
 _RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
 _LOGGERS = frozenset(layer.name for layer in INNER)
@@ -127,7 +128,12 @@ def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> fr
     """The hosts in NCCL's prefix. A process prints the same prefix over and over, and one line of it is enough; where
     times make prefixes differ, each line is looked at closely only if it can show a new host."""
     host_at = re.compile(_HOST_AT).match
-    one_each = {raw[:at]: raw for raw in sample if (at := raw.find(b" NCCL ")) >= 0}
+    one_each: dict[bytes, bytes] = {}
+    last = b"\n"  # no line begins so
+    for raw in sample:
+        if not raw.startswith(last) and (at := raw.find(_NCCL)) >= 0:
+            last = raw[: at + len(_NCCL)]
+            one_each[last] = raw
     seen: set[bytes] = set()
     hosts: set[str] = set()
     for raw in one_each.values():
