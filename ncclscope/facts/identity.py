@@ -53,6 +53,21 @@ def told_ranks(event: Event) -> tuple[int, ...]:
     return tuple(r for r in told if isinstance(r, int)) if isinstance(told, tuple) else ()
 
 
+def _speakers(store: EventStore) -> list[Event]:
+    """All events but those of NCCL whose file and envelope another one has: whoever wrote one wrote the other. A
+    process prints some thirty, and lines with one prefix share its envelope."""
+    seen: set[tuple[int, str]] = set()
+    speakers: list[Event] = []
+    for event in store.events():
+        if event.kind.startswith("nccl.") and event.kind not in _GLOBAL_RANK_KINDS:
+            key = (id(event.env), event.ref.path)
+            if key in seen:
+                continue
+            seen.add(key)
+        speakers.append(event)
+    return speakers
+
+
 def _label(event: Event) -> Task | None:
     """The innermost task whose label stands before the line."""
     env = event.env
@@ -96,6 +111,7 @@ class Identity:
         self.host_of_file: dict[str, str] = {}
         # By an envelope's id and the file; the envelope is held, so that its id stays its own.
         self._writers: dict[tuple[int, str], tuple[Envelope, Who]] = {}
+        self._speakers = _speakers(store)
         self._join_communicators()
         self._join_launchers()
         self._join_files()
@@ -140,7 +156,7 @@ class Identity:
             bus_id = event.get("bus_id")
             if isinstance(bus_id, str):
                 self.gpu_of_rank.setdefault(rank, bus_id)
-        for event in self._store.events():
+        for event in self._speakers:
             env = event.env
             if env.rank is not None and env.pid is not None and env.logger == "nccl":
                 self._bind(env.host, env.pid, env.rank)
@@ -164,18 +180,18 @@ class Identity:
 
     def _join_files(self) -> None:
         """A file whose name says a rank, or in which one process alone speaks, is that rank's."""
-        ranks_in: dict[str, Counter[int]] = defaultdict(Counter)
+        ranks_in: dict[str, set[int]] = defaultdict(set)
         hosts_in: dict[str, set[str]] = defaultdict(set)
-        for event in self._store.events():
+        for event in self._speakers:
             rank = self._direct_rank(event)
             if rank is not None:
-                ranks_in[event.ref.path][rank] += 1
+                ranks_in[event.ref.path].add(rank)
             if event.env.host:
                 hosts_in[event.ref.path].add(event.env.host)
         for stream in self._store.streams:
             seen = ranks_in[stream.path]
             hint = stream.hints.rank
-            if hint is not None and (not seen or set(seen) == {hint}):
+            if hint is not None and (not seen or seen == {hint}):
                 self.rank_of_file[stream.path] = hint
             if len(hosts_in[stream.path]) == 1:
                 self.host_of_file[stream.path] = next(iter(hosts_in[stream.path]))
@@ -202,7 +218,7 @@ class Identity:
         """srun and mpirun number tasks; a task is a rank only where nothing inside says otherwise."""
         inner: dict[Task, set[int]] = defaultdict(set)
         crowded = self._crowded()
-        for event in self._store.events():
+        for event in self._speakers:
             task = _label(event)
             if task is None:
                 continue
@@ -404,6 +420,6 @@ class Identity:
 
     def _seen(self) -> frozenset[int]:
         ranks = set(self.processes_of_rank) | set(self.rank_of_file.values()) | set(self.rank_of_task.values())
-        ranks |= {r for e in self._store.events() if (r := self._direct_rank(e)) is not None}
+        ranks |= {r for e in self._speakers if (r := self._direct_rank(e)) is not None}
         ranks |= {r for e in self._store.events(*_TELL_RANKS) for r in told_ranks(e)}
         return frozenset(r for r in ranks if r >= 0)
