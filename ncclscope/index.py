@@ -20,28 +20,32 @@ Seen = tuple[tuple[str, Mapping[str, Value]], ...]
 
 
 class RecurringLines:
-    """What patterns saw in NCCL's lines: all ranks of all jobs print many of them word for word."""
+    """What patterns saw in NCCL's lines: all ranks of all jobs print many of them word for word.
+
+    The literals that called for the patterns are part of what is remembered. They are those of the whole physical line,
+    which may hold more than the text (a rule's literal in the prefix) or less (a character written as an escape).
+    """
 
     def __init__(self) -> None:
         self._seen: dict[tuple[object, ...], Seen] = {}
 
-    def lookup(self, line: Line) -> Seen | None:
+    def lookup(self, line: Line, numbers: Sequence[int]) -> Seen | None:
         """What was seen in a line that says the same, () for nothing; None where no such line was remembered."""
-        return self._seen.get(_key(line)) if line.env.logger == "nccl" else None
+        return self._seen.get(_key(line, numbers)) if line.env.logger == "nccl" else None
 
-    def remember(self, line: Line, events: Sequence[Event]) -> None:
+    def remember(self, line: Line, numbers: Sequence[int], events: Sequence[Event]) -> None:
         """Takes note of all that the patterns saw in `line`; none of them may be `alone` or want `context`."""
         if line.env.logger != "nccl" or len(line.text) > _LONGEST:
             return
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        self._seen[_key(line)] = tuple((event.kind, event.fields) for event in events)
+        self._seen[_key(line, numbers)] = tuple((event.kind, event.fields) for event in events)
 
 
-def _key(line: Line) -> tuple[object, ...]:
-    """All of a line that a pattern may look at unless it is `alone`."""
+def _key(line: Line, numbers: Sequence[int]) -> tuple[object, ...]:
+    """All of a line that a pattern may look at unless it is `alone`, and which patterns do."""
     env = line.env
-    return line.text, env.level, env.code, env.rank
+    return line.text, env.level, env.code, env.rank, *numbers
 
 
 class PatternIndex:

@@ -230,7 +230,7 @@ def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes,
     # A line that belongs to a block under way (the second half of a chained traceback) does not open its like anew.
     taken = _feed(line, state) if state.open else frozenset()
     recurring = state.index.recurring
-    known = recurring.lookup(line)
+    known = recurring.lookup(line, numbers)
     if known is not None:
         for kind, fields in known:
             _emit(Event(kind, fields, line.env, line.ref, line.text), state)
@@ -256,7 +256,7 @@ def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes,
             if taken.isdisjoint(block.kinds):
                 _open(block, line, state)
     if repeatable:
-        recurring.remember(line, events)
+        recurring.remember(line, numbers, events)
 
 
 def _open(block: Block, line: Line, state: _State) -> None:

@@ -134,15 +134,11 @@ def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> fr
         if not raw.startswith(last) and (at := raw.find(_NCCL)) >= 0:
             last = raw[: at + len(_NCCL)]
             one_each[last] = raw
-    seen: set[bytes] = set()
     hosts: set[str] = set()
     for raw in one_each.values():
         m = host_at(raw)
-        if m is not None:
-            if m[1] in seen:
-                continue
-            seen.add(m[1])
-        hosts |= {d.host for _, _, d in peel(raw) if d.logger == "nccl" and d.host}
+        if m is None or m[1].decode() not in hosts:
+            hosts |= {d.host for _, _, d in peel(raw) if d.logger == "nccl" and d.host}
     return frozenset(hosts)
 
 

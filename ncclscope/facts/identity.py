@@ -53,13 +53,18 @@ def told_ranks(event: Event) -> tuple[int, ...]:
     return tuple(r for r in told if isinstance(r, int)) if isinstance(told, tuple) else ()
 
 
+def _by_envelope(event: Event) -> bool:
+    """Whether the file and the envelope of NCCL's line alone tell who wrote it."""
+    return event.kind.startswith("nccl.") and event.kind not in _GLOBAL_RANK_KINDS
+
+
 def _speakers(store: EventStore) -> list[Event]:
     """All events but those of NCCL whose file and envelope another one has: whoever wrote one wrote the other. A
     process prints some thirty, and lines with one prefix share its envelope."""
     seen: set[tuple[int, str]] = set()
     speakers: list[Event] = []
     for event in store.events():
-        if event.kind.startswith("nccl.") and event.kind not in _GLOBAL_RANK_KINDS:
+        if _by_envelope(event):
             key = (id(event.env), event.ref.path)
             if key in seen:
                 continue
@@ -319,7 +324,7 @@ class Identity:
         """Whom the event is about: for a line of the kernel the GPU's user, else its writer."""
         if event.kind.startswith(("kernel.", "tool.")):
             return self._kernel_who(event)
-        if not event.kind.startswith("nccl.") or not _NAME_OTHERS.isdisjoint(event.fields):
+        if not _by_envelope(event) or not _NAME_OTHERS.isdisjoint(event.fields):
             return self._writer(event)
         # Most events are NCCL's, and all lines with one prefix share its envelope: their writer is looked up once.
         key = (id(event.env), event.ref.path)

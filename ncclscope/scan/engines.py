@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
@@ -197,13 +198,24 @@ def _work(pipe: Connection, others: list[Connection], options: WorkerOptions, pa
             pipe.send(unsaid)
             unsaid = 0
 
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            job = pipe.recv()
+    # Jobs are taken in as they come: were they left in the pipe until this one's results are out, and both too large
+    # for it, the two processes would wait for each other.
+    jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    threading.Thread(target=_take_in, args=(pipe, jobs), daemon=True).start()
+    with contextlib.suppress(OSError):
+        while (job := jobs.get()) is not None:
             results = analyst.run(job, progress)
             pipe.send(unsaid)
             unsaid = 0
             pipe.send(results)
+
+
+def _take_in(pipe: Connection, jobs: queue.SimpleQueue[Job | None]) -> None:
+    """Puts the jobs that come through the pipe into `jobs`, and None when it closes."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            jobs.put(pipe.recv())
+    jobs.put(None)
 
 
 def _watch(parent: int) -> None:

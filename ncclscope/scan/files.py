@@ -89,9 +89,14 @@ def root_of(text: str) -> Root:
     except (OSError, ValueError) as error:
         raise ScanError(f"cannot read {text}: {_reason(error)}; name a directory, an archive or a URL") from None
     if stat.S_ISDIR(status.st_mode):
-        return Root(text.rstrip("/") or "/", str(path_.resolve()))
+        return Root(text.rstrip("/") or "/", _identity(path_.resolve()))
     above = str(path_.parent)
-    return Root("" if above == "." and "/" not in text else above, str(path_.resolve().parent), path_.name)
+    return Root("" if above == "." and "/" not in text else above, _identity(path_.resolve().parent), path_.name)
+
+
+def _identity(path: Path) -> str:
+    """The path as a store can hold it: names on disk need not be UTF-8."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _reason(error: Exception) -> str:

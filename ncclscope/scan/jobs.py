@@ -53,7 +53,7 @@ class Job(msgspec.Struct, frozen=True):
     @property
     def id(self) -> int:
         """The job's key in every store, whichever scan wrote it."""
-        return xxhash.xxh3_64_intdigest(f"{self.root.identity}\0{self.name}".encode()) >> 1
+        return xxhash.xxh3_64_intdigest(f"{self.root.identity}\0{self.name}".encode("utf-8", "surrogateescape")) >> 1
 
     @property
     def size(self) -> int:

@@ -150,6 +150,16 @@ def test_a_host_counts_only_in_a_form_that_was_seen() -> None:
     assert [line.env.host for line in unwrap_all(lines)[-2:]] == [None, "node-63"]
 
 
+def test_a_host_is_learned_from_any_of_its_lines() -> None:
+    """A tag that is no prefix hides the host in one line, which says nothing of the others."""
+    tagged = "[step 5] node-00:631:631 [0] NCCL INFO x"
+    lines = [tagged, *["step"] * 150, tagged.removeprefix("[step 5] "), *["step"] * 300]
+    unwrapper = Unwrapper("in.log")
+    unwrapper.learn([line.encode() for line in lines])
+    (glued,) = unwrapper.unwrap(b"0.1node-00:632:901 [1] NCCL INFO y", 453)
+    assert glued.env.host == "node-00"
+
+
 def test_progress_bars_are_split_and_keep_the_outer_identity() -> None:
     bar = "[pod/a/b] \r  5%|# | 5/100\r 10%|# | 10/100 [00:01<00:09,  9.50it/s]"
     bar += "[rank1]: Traceback (most recent call last):\r"

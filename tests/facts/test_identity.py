@@ -261,3 +261,11 @@ def test_the_ranks_of_a_snippet_raised_it_and_not_its_printer(
     log = RAY_RANKS + said_by("TrainController pid=20", f"[Rank {head} Error Snippet]:\n{TRACEBACK}")
     found = only(read_texts(tmp_path, {"driver.log": log}), "py.exception")
     assert (found.ranks, found.hosts, found.pids) == (ranks, ("10.20.0.11",), pids)
+
+
+def test_a_line_that_names_a_rank_says_nothing_of_others_with_its_prefix(tmp_path: Path) -> None:
+    """`Duplicate GPU detected : rank 1 and rank 0` is rank 1's, whoever prints it."""
+    told = nccl("node01", 653, "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 60")
+    seen = read_texts(tmp_path, {"job.log": ONE_HOST + told + nccl("node01", 653, "Connected all rings")})
+    assert only(seen, "nccl.duplicate_gpu").ranks == (1,)
+    assert only(seen, "nccl.connected").ranks == (0,)

@@ -6,19 +6,21 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import CASES, one_gate
+from support import CASES, one_gate, write
 from test_catalogue import ROWS
 
 from ncclscope.envelopes import Unwrapper
 from ncclscope.index import PatternIndex
 from ncclscope.model import Envelope, Line, SourceRef
 from ncclscope.parsers import BLOCKS, PATTERNS
-from ncclscope.parsers.pattern import match
+from ncclscope.parsers.pattern import Pattern, match
 from ncclscope.reader import read_input
 from ncclscope.sources import discover
 from ncclscope.store import EventStore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ncclscope.model import Event
 
 ENVELOPES = (
@@ -85,23 +87,34 @@ def test_a_log_gives_the_same_after_another_like_it(case: Any) -> None:
     assert _events(paths, index) == first
 
 
-def test_the_same_words_at_another_level_are_another_line() -> None:
-    index = PatternIndex(PATTERNS, BLOCKS, one_gate)
+def test_the_same_words_at_another_level_or_called_for_by_others_are_another_line() -> None:
+    """A literal can stand in the prefix alone, or only where an escape is taken off."""
+    recurring = PatternIndex(PATTERNS, BLOCKS, one_gate).recurring
     ref = SourceRef("a.log", 1)
-    index.recurring.remember(Line("x", Envelope(logger="nccl", level="WARN"), ref), [])
-    assert index.recurring.lookup(Line("x", Envelope(logger="nccl", level="WARN", pid=9), ref)) == ()
-    assert index.recurring.lookup(Line("x", Envelope(logger="nccl", level="INFO"), ref)) is None
-    assert index.recurring.lookup(Line("x", Envelope(logger="nccl", level="WARN", rank=1), ref)) is None
-    assert index.recurring.lookup(Line("x", Envelope(level="WARN"), ref)) is None
+    recurring.remember(Line("x", Envelope(logger="nccl", level="WARN"), ref), (3,), [])
+    assert recurring.lookup(Line("x", Envelope(logger="nccl", level="WARN", pid=9), ref), (3,)) == ()
+    assert recurring.lookup(Line("x", Envelope(logger="nccl", level="WARN"), ref), ()) is None
+    assert recurring.lookup(Line("x", Envelope(logger="nccl", level="WARN"), ref), (3, 4)) is None
+    assert recurring.lookup(Line("x", Envelope(logger="nccl", level="INFO"), ref), (3,)) is None
+    assert recurring.lookup(Line("x", Envelope(logger="nccl", level="WARN", rank=1), ref), (3,)) is None
+    assert recurring.lookup(Line("x", Envelope(level="WARN"), ref), (3,)) is None
+
+
+def test_a_literal_in_the_prefix_answers_for_its_own_line_alone(tmp_path: Path) -> None:
+    own = Pattern("custom.line", "gpu-node-07", r"unit \d+ broke")
+    lines = [f"gpu-node-0{host}:1:2 [0] NCCL INFO Flumox unit 3 broke" for host in (8, 7, 8, 7)]
+    paths = [str(path) for path in write(tmp_path, {"a.log": "Traceback\n" + "\n".join(lines) + "\n"})]
+    index = PatternIndex([*PATTERNS, own], BLOCKS)
+    assert [(e.kind, e.ref.line) for e in _events(tuple(paths), index)] == [("custom.line", 3), ("custom.line", 5)]
 
 
 def test_what_is_remembered_has_a_bound() -> None:
-    index = PatternIndex(PATTERNS, BLOCKS, one_gate)
+    recurring = PatternIndex(PATTERNS, BLOCKS, one_gate).recurring
     env, ref = Envelope(logger="nccl", level="INFO"), SourceRef("a.log", 1)
     lines = [Line(f"line {n}", env, ref) for n in range(20_000)]
     for line in lines:
-        index.recurring.remember(line, [])
-    assert sum(index.recurring.lookup(line) is not None for line in lines) <= 4096
+        recurring.remember(line, (), [])
+    assert sum(recurring.lookup(line, ()) is not None for line in lines) <= 4096
     long = Line("x" * 2000, env, ref)
-    index.recurring.remember(long, [])
-    assert index.recurring.lookup(long) is None
+    recurring.remember(long, (), [])
+    assert recurring.lookup(long, ()) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -162,6 +163,27 @@ def test_a_job_that_kills_its_worker_is_recorded(corpus: Path, stored: Path, tmp
     assert "SIGKILL" in problem
     lost = [row for row in contents(tmp_path / "s.db")["jobs"] if "'job-000005'" not in row]
     assert lost == [row for row in contents(stored)["jobs"] if "'job-000005'" not in row]
+
+
+def test_jobs_of_many_files_pass_each_other_in_the_pipe(tmp_path: Path) -> None:
+    """Neither a job nor its results fit into the pipe, and both are on their way at once."""
+    for number, rank in itertools.product(range(3), range(600)):
+        log = tmp_path / "logs" / f"job-{number}" / f"{'n' * 200}.rank{rank}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("n:1:2 [0] NCCL INFO NCCL version 2.26.2+cuda12.2\n")
+    command = [sys.executable, "-m", "ncclscope", "scan", str(tmp_path / "logs"), "--store", str(tmp_path / "s.db")]
+    done = subprocess.run([*command, "--workers", "1"], check=True, timeout=120, capture_output=True, text=True)
+    assert "3 jobs" in done.stdout
+
+
+def test_a_name_that_is_no_text_is_scanned_with_the_rest(corpus: Path, tmp_path: Path) -> None:
+    root = os.fsencode(tmp_path / "lo") + b"gs\xff"
+    for name in (b"good", b"bad\xff"):
+        shutil.copytree(corpus / "job-000000", os.fsdecode(root + b"/" + name))
+    summary = run(Path(os.fsdecode(root)), tmp_path / "s.db")
+    assert (summary.jobs, summary.unread) == (2, 0)
+    with JobStore(tmp_path / "s.db") as store:
+        assert sorted(name for (name,) in store.db.execute("SELECT name FROM jobs")) == ["bad\\udcff", "good"]
 
 
 def test_an_archive_is_a_job_and_a_pattern_splits_it(corpus: Path, tmp_path: Path) -> None:
