@@ -92,7 +92,9 @@ class EventStore:
         e, env = event, event.env
         event = Event(e.kind, e.fields, env, e.ref, e.text, e.lines, self._order)  # at half the price of replace
         who = (e.ref.path, env.host, env.pid, env.rank, env.local_rank, env.task, env.pod, env.actor)
-        meaning = tuple([value for value in e.fields.values() if type(value) is not float])
+        meaning: tuple[object, ...] = tuple(e.fields.values())
+        if float in map(type, meaning):  # durations differ where nothing else does
+            meaning = tuple([value for value in meaning if type(value) is not float])
         key = (event.kind, who, meaning)
         group = self._groups.get(key)
         if group is None:
