@@ -27,9 +27,10 @@ class ExportRecords(msgspec.Struct):
     binary: str | None = None
 
     @staticmethod
-    def begins(raw: bytes) -> bool:
-        """Whether a line can stand in such an export only: the cursor and the time begin every record."""
-        return raw.startswith((b"__CURSOR=", b"__REALTIME_TIMESTAMP="))
+    def begin(lines: bytes) -> bool:
+        """Whether one of the lines, each behind a line end, can stand in such an export only: the cursor and the time
+        begin every record."""
+        return lines.find(b"\n__REALTIME_TIMESTAMP=") >= 0 or lines.find(b"\n__CURSOR=") >= 0
 
     def feed(self, raw: bytes, ref: SourceRef) -> tuple[list[tuple[str, Draft]], SourceRef] | None:
         """The texts of the record that ends with this line and the place of its message, or None."""

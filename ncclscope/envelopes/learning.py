@@ -44,7 +44,7 @@ _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 # What stands before NCCL's host in most logs: nothing, a rank, a time.
 _HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d{1,10} "
 # How a line of JSON begins; an expression that begins with a fixed character is searched for many times as fast.
-_RECORD = rb"[ \t\r\x0b\x0c]{0,63}\[?\{"
+_RECORD = rb"\n[ \t\r\x0b\x0c]{0,63}\[?\{"
 _NCCL = b" NCCL "
 _CRI_PARTIAL = rb"[\dZ] (?:stdout|stderr) P(?::\S{0,64})? "
 _RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
@@ -171,10 +171,11 @@ def _zone(peeled: Sequence[Peeled]) -> int | None:
 
 
 def any_splits(sample: Sequence[bytes], whole: bytes) -> bool:
-    """Whether a line of the sample, which joined is `whole`, shows an envelope that splits or escapes text."""
+    """Whether a line of the sample shows an envelope that splits or escapes text. whole: the sample joined, each line
+    behind a line end."""
     marked = b"]<std" in whole or b"[default" in whole or b" stdout P" in whole or b" stderr P" in whole
     if not marked and b"{" in whole:
-        marked = re.match(_RECORD, whole) is not None or re.search(rb"\n" + _RECORD, whole) is not None
+        marked = re.search(_RECORD, whole) is not None
     return marked and any(splits(raw) for raw in sample)
 
 

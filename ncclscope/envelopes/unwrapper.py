@@ -67,8 +67,8 @@ class Unwrapper:
 
         May be called again with later lines; all lines seen so far count, however they were handed over.
         """
-        whole = b"\n".join(sample)
-        if self._export is None and b"__" in whole and any(map(ExportRecords.begins, sample)):
+        whole = b"\n".join([b"", *sample])
+        if self._export is None and ExportRecords.begin(whole):
             self._export, self._splits = ExportRecords(), True
         self._splits = self._splits or any_splits(sample, whole)
         self._sample += [raw[:SAMPLE_WIDTH] for raw in sample[: _MOST_SAMPLE - len(self._sample)]]
