@@ -13,7 +13,7 @@ from ncclscope.scan.files import File, Root
 from ncclscope.sources.hints import hints_of
 from ncclscope.sources.names import natural, plain_name
 
-__all__ = ["Job", "group", "in_shard", "is_archive", "job_of_member"]
+__all__ = ["Job", "group", "in_shard", "is_archive", "is_split", "job_of_member"]
 
 _ARCHIVE = re.compile(r"\.(?:zip|tar|tgz|tbz2?|txz|tzst|tar\.(?:gz|bz2|xz|zst|zstd))$", re.IGNORECASE)
 # A directory of a part of a job: a rank's, a host's, an attempt's, or one kind of log.
@@ -86,6 +86,7 @@ def group(root: Root, files: Iterable[File], pattern: re.Pattern[str] | None = N
 
     pattern is searched in each file's path; its group `job`, else its first group, else what it matched names the job.
     Files that it does not match, and all without a pattern, are grouped by directory and by the names of schedulers.
+    An archive that it does not match is one job here, and several when it is read: see job_of_member.
     """
     named: dict[str, list[File]] = defaultdict(list)
     places: dict[str, list[File]] = defaultdict(list)
@@ -107,9 +108,21 @@ def group(root: Root, files: Iterable[File], pattern: re.Pattern[str] | None = N
     ]
 
 
+def is_split(job: Job, pattern: re.Pattern[str] | None) -> bool:
+    """Whether the pattern is asked for each member of the job's archive. One that was found in the archive's own path
+    has named the job already, to which other files may belong too."""
+    return pattern is not None and is_archive(job.name) and [file.path for file in job.files] == [job.name]
+
+
 def job_of_member(archive: str, member: str, pattern: re.Pattern[str] | None) -> str:
-    """The job of an archive's member: what the pattern finds in `archive/member`, else the archive."""
-    return (_matched(pattern, member) if pattern else None) or archive
+    """The job of an archive's member: what the pattern finds in `archive/member`, below the archive, else the archive.
+
+    Other archives and directories may hold jobs of the same name, of which each is one of its own.
+    """
+    found = _matched(pattern, member) if pattern else None
+    if not found or found == archive:
+        return archive
+    return f"{archive}/{found.removeprefix(f'{archive}/')}"
 
 
 def _matched(pattern: re.Pattern[str], path: str) -> str | None:

@@ -12,7 +12,7 @@ from ncclscope.scan.result import JobResult
 from ncclscope.scan.schema import CHILDREN, COLUMNS, SCHEMA, TABLES
 from ncclscope.version import __version__
 
-__all__ = ["JobStore", "merge"]
+__all__ = ["JobStore", "merge", "plain"]
 
 
 class JobStore:
@@ -116,16 +116,20 @@ class JobStore:
     def _columns(self, database: str) -> set[str]:
         return {row[1] for row in self.db.execute(f"PRAGMA {database}.table_info(jobs)")}
 
-    def fingerprints(self, root: str) -> dict[int, str]:
-        """Job ids under a root with the fingerprint that they were read with."""
-        return dict(self.db.execute("SELECT id, fingerprint FROM jobs WHERE root = ?", (root,)))
+    def jobs(self, root: str) -> list[tuple[int, str, str]]:
+        """(id, name, fingerprint that it was read with) of the jobs under a root."""
+        return self.db.execute("SELECT id, name, fingerprint FROM jobs WHERE root = ?", (root,)).fetchall()
+
+    def inputs(self, number: int) -> list[str]:
+        """The paths under the root of what a job was read from."""
+        return [path for (path,) in self.db.execute("SELECT path FROM inputs WHERE job = ?", (number,))]
 
     def keep_pattern(self, root: str, pattern: str | None) -> None:
         """Notes how files under a root are grouped; another grouping would count them twice."""
         key, value = f"job-pattern of {root}", pattern or ""
-        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (_plain(key),)).fetchone()
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (plain(key),)).fetchone()
         if row is None:
-            self.db.execute("INSERT INTO meta VALUES (?, ?)", (_plain(key), value))
+            self.db.execute("INSERT INTO meta VALUES (?, ?)", (plain(key), value))
         elif row[0] != value:
             was = f"--job-pattern {row[0]!r}" if row[0] else "no --job-pattern"
             raise ScanError(f"{self.path}: {root} was scanned with {was}; repeat it, or name a new store")
@@ -137,22 +141,28 @@ class JobStore:
         same = [with_ for version, with_ in made if version == __version__]
         return len(made) - len(same), sum(with_ != rules for with_ in same)
 
-    def put(self, results: Iterable[JobResult], rules: str | None = None) -> None:
+    def put(self, results: Iterable[JobResult], rules: str | None = None, gone: Iterable[int] = ()) -> None:
         """Stores the results together: all of them or none, each in place of an older one of the same job. rules: the
-        mark of those that they were judged by."""
+        mark of those that they were judged by. gone: the ids of jobs that are taken out with it."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             for result in results:
                 self._put(result, rules)
+            for number in gone:
+                self._take_out(number)
             self.db.execute("COMMIT")
         except BaseException:
             if self.db.in_transaction:  # a full disk has ended it already
                 self.db.execute("ROLLBACK")
             raise
 
-    def _put(self, result: JobResult, rules: str | None) -> None:
+    def _take_out(self, number: int) -> None:
         for table in CHILDREN:
-            self.db.execute(f"DELETE FROM {table} WHERE job = ?", (result.id,))  # noqa: S608 - names from the schema
+            self.db.execute(f"DELETE FROM {table} WHERE job = ?", (number,))  # noqa: S608 - names from the schema
+        self.db.execute("DELETE FROM jobs WHERE id = ?", (number,))
+
+    def _put(self, result: JobResult, rules: str | None) -> None:
+        self._take_out(result.id)
         values = {
             "id": result.id,
             "name": result.name,
@@ -162,10 +172,10 @@ class JobStore:
         }
         self.db.execute(
             f"INSERT OR REPLACE INTO jobs ({', '.join(COLUMNS)}) VALUES ({_marks(len(COLUMNS))})",  # noqa: S608
-            [_plain(values.get(column)) for column in COLUMNS],
+            [plain(values.get(column)) for column in COLUMNS],
         )
         for table, width in CHILDREN.items():
-            rows = [(result.id, *map(_plain, row)) for row in result.rows.get(table, ())]
+            rows = [(result.id, *map(plain, row)) for row in result.rows.get(table, ())]
             if rows:
                 self.db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({_marks(width + 1)})", rows)  # noqa: S608
 
@@ -173,7 +183,7 @@ class JobStore:
         """Replaces what is known of the files under a root that could not be listed."""
         self.db.execute("BEGIN IMMEDIATE")
         self.db.execute("DELETE FROM problems WHERE root = ?", (root,))
-        rows = [(root, _plain(path), reason) for path, reason in problems]
+        rows = [(root, plain(path), reason) for path, reason in problems]
         self.db.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?, ?)", rows)
         self.db.execute("COMMIT")
 
@@ -189,8 +199,8 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def _plain(value: object) -> object:
-    """Names on disk need not be UTF-8; what cannot be text in SQLite is escaped."""
+def plain(value: object) -> object:
+    """A value as the store gives it back: names on disk need not be UTF-8; what cannot be text in SQLite is escaped."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     return value

@@ -20,7 +20,7 @@ from ncclscope.parsers import BLOCKS, PATTERNS
 from ncclscope.pipeline import Read, judge, raw_patterns, with_commands
 from ncclscope.reader import read_input
 from ncclscope.scan.files import File, filesystem_of, is_lost, is_url, remote_reason
-from ncclscope.scan.jobs import Job, is_archive, job_of_member
+from ncclscope.scan.jobs import Job, is_archive, is_split, job_of_member
 from ncclscope.scan.result import InputRow, JobResult, failed_result, lost_result, make_result
 from ncclscope.sources import Input, SourceProblem, discover
 from ncclscope.sources.hints import hints_of
@@ -51,7 +51,7 @@ class Analyst:
         try:
             with _spool(job) as spool:
                 inputs, problems = _inputs(job, spool)
-                if len(job.files) == 1 and is_archive(job.files[0].path) and self._pattern:
+                if is_split(job, self._pattern):
                     return self._split(job, inputs, problems, progress)
                 given = [job.root.full(file.path) for file in job.files]
                 return [self._one(job, given, inputs, problems, progress)]

@@ -23,7 +23,7 @@ from ncclscope.pipeline import analyze
 from ncclscope.report import to_json
 from ncclscope.scan.engines import LocalEngine, WorkerOptions
 from ncclscope.scan.files import ScanError
-from ncclscope.scan.jobs import Job
+from ncclscope.scan.jobs import Job, in_shard
 from ncclscope.scan.result import JobResult
 from ncclscope.scan.run import ScanOptions, Summary, scan
 from ncclscope.scan.store import JobStore, merge
@@ -198,7 +198,7 @@ def test_an_archive_is_a_job_and_a_pattern_splits_it(corpus: Path, tmp_path: Pat
     assert run(archive, tmp_path / "two.db", pattern=r"/(job-\d+)/").read == 0
     with JobStore(tmp_path / "two.db") as store:
         found = [name for (name,) in store.db.execute("SELECT name FROM jobs ORDER BY name")]
-    assert found == ["job-000000", "job-000001"]
+    assert found == ["day.tar.gz/job-000000", "day.tar.gz/job-000001"]
 
 
 def test_commands_name_the_job_and_no_other(tmp_path: Path) -> None:
@@ -211,7 +211,112 @@ def test_commands_name_the_job_and_no_other(tmp_path: Path) -> None:
     run(archive, tmp_path / "s.db", jsonl=tmp_path / "s.jsonl", pattern=r"/(job-\d+)/")
     for line in map(json.loads, (tmp_path / "s.jsonl").read_text().splitlines()):
         commands = [check["command"] for check in line["report"]["findings"][0]["next_checks"]]
-        assert f"ncclscope events {archive}/{line['job']}/a.log" in commands
+        assert f"ncclscope events {tmp_path}/{line['job']}/a.log" in commands
+
+
+def _tar(path: Path, *members: str) -> None:
+    (log,) = case("exit-code").paths
+    with tarfile.open(path, "w") as tar:
+        for member in members:
+            tar.add(log, arcname=member)
+
+
+def _names(store: Path) -> list[str]:
+    with JobStore(store) as kept:
+        return [name for (name,) in kept.db.execute("SELECT name FROM jobs ORDER BY name")]
+
+
+def test_archives_and_directories_may_hold_jobs_of_one_name(tmp_path: Path) -> None:
+    """Each is a job of its own, and a second scan reads nothing."""
+    archive, store = tmp_path / "a", tmp_path / "s.db"
+    (archive / "run-1").mkdir(parents=True)
+    shutil.copy(case("exit-code").paths[0], archive / "run-1" / "x.log")
+    _tar(archive / "a.tar", "run-1/a.log")
+    _tar(archive / "b.tar", "run-1/b.log", "run-2/c.log", "notes.log")
+    pattern = r"(?P<job>run-[0-9]+)/"
+    run(archive, store, pattern=pattern)
+    assert _names(store) == ["a.tar/run-1", "b.tar", "b.tar/run-1", "b.tar/run-2", "run-1"]
+    assert run(archive, store, pattern=pattern).read == 0
+
+
+def test_jobs_that_an_archive_no_longer_has_go(tmp_path: Path) -> None:
+    """When it is read again and not before, whether or not a job of it is left, and also where a refresh reads it."""
+    archive, store = tmp_path / "a", tmp_path / "s.db"
+    archive.mkdir()
+    pattern = r"(?P<job>run-[0-9]+)/"
+    before: list[str] = []
+    for number, (members, names) in enumerate((
+        (("run-1/a.log", "run-2/a.log"), ["a.tar/run-1", "a.tar/run-2"]),
+        (("run-2/a.log", "x/a.log"), ["a.tar", "a.tar/run-2"]),
+        (("run-3/a.log", "run-3/b.log", "run-3/c.log"), ["a.tar/run-3"]),
+    )):  # fmt: skip
+        _tar(archive / "a.tar", *members)
+        os.utime(archive / "a.tar", (number, number))
+        run(archive, store, pattern=pattern, since=time.time() + 3600)
+        assert _names(store) == before
+        run(archive, store, pattern=pattern)
+        assert _names(store) == names
+        run(archive, store, pattern=pattern, refresh=True)
+        assert _names(store) == names
+        before = names
+
+
+def _grown(archive: Path) -> None:
+    """A directory whose first file stood alone, and the store's one job was the directory."""
+    archive.mkdir()
+    for name in ("slurm-1001.out", "slurm-1002.out"):
+        shutil.copy(case("exit-code").paths[0], archive / name)
+
+
+def test_files_that_came_into_other_jobs_are_counted_once(tmp_path: Path) -> None:
+    """A directory that grows is then grouped otherwise; the store is that of a scan that sees it so first."""
+    archive, store, fresh = tmp_path / "flat", tmp_path / "s.db", tmp_path / "fresh.db"
+    _grown(archive)
+    (archive / "slurm-1002.out").rename(tmp_path / "later")
+    run(archive, store)
+    assert _names(store) == ["flat"]
+    (tmp_path / "later").rename(archive / "slurm-1002.out")
+    run(archive, store)
+    run(archive, fresh)
+    assert _names(store) == ["slurm-1001", "slurm-1002"]
+    assert contents(store) == contents(fresh)
+    # Another directory makes a job of each loose file.
+    (archive / "run").mkdir()
+    shutil.copy(case("exit-code").paths[0], archive / "run" / "a.log")
+    (archive / "slurm-1002.out").unlink()
+    run(archive, store)
+    assert _names(store) == ["run", "slurm-1001", "slurm-1002"]
+
+
+def test_a_job_leaves_only_when_all_its_files_are_in_stored_jobs(tmp_path: Path) -> None:
+    """A scan that ends in between loses nothing, and the next one goes on; of other shards' jobs others take care."""
+    archive = tmp_path / "flat"
+    _grown(archive)
+    for old in (tmp_path / "s.db", tmp_path / "shard.db"):
+        with JobStore(old, create=True) as kept:
+            row = {"root": str(archive), "fingerprint": "", "tool_version": "1", "verdict": "no_failure"}
+            inputs = [(f"slurm-{i}.out", *[None] * 8) for i in (1000, 1001, 1002)]
+            kept.put([JobResult(1, "flat", row, b"{}", {"inputs": inputs})])  # type: ignore[arg-type,dict-item]
+    run(archive, tmp_path / "s.db", limit=1)
+    assert _names(tmp_path / "s.db") == ["flat", "slurm-1001"]
+    run(archive / "slurm-1001.out", tmp_path / "s.db")
+    assert "flat" in _names(tmp_path / "s.db")
+    run(archive, tmp_path / "s.db")
+    assert _names(tmp_path / "s.db") == ["slurm-1001", "slurm-1002"]
+    own = [i for i in (1, 2) if in_shard("slurm-1001", (i, 2))]
+    run(archive, tmp_path / "shard.db", shard=(own[0], 2))
+    assert "flat" not in _names(tmp_path / "shard.db")
+
+
+def test_jobs_whose_files_are_gone_stay(corpus: Path, tmp_path: Path) -> None:
+    """Archives are pruned; what was learned from them is kept."""
+    archive, store = tmp_path / "archive", tmp_path / "s.db"
+    shutil.copytree(corpus, archive)
+    run(archive, store, limit=3)
+    before = _names(store)
+    shutil.rmtree(archive / before[0])
+    run(archive, store, limit=2)
+    assert _names(store) == before
 
 
 def test_another_grouping_is_refused(corpus: Path, tmp_path: Path) -> None:
