@@ -33,8 +33,13 @@ class JsonLines:
             else:
                 fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")
                 self._file = fresh.open("wb")
-                self.write(done)
-                fresh.replace(path)
+                try:
+                    self.write(done)
+                    fresh.replace(path)
+                except BaseException:
+                    self._file.close()
+                    fresh.unlink(missing_ok=True)
+                    raise
         except OSError as error:
             raise ScanError(f"cannot write {path}: {error.strerror or error}") from None
 

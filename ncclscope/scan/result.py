@@ -11,7 +11,7 @@ import msgspec
 from ncclscope.clocks import Stamp, format_stamp
 from ncclscope.facts import Facts
 from ncclscope.model import Event
-from ncclscope.report import UNSET, Finding, LineEvidence, Report
+from ncclscope.report import UNSET, Finding, InputInfo, LineEvidence, Report
 from ncclscope.scan.jobs import Job
 from ncclscope.store import EventStore
 from ncclscope.version import __version__
@@ -27,6 +27,15 @@ _MOST_UNEXPLAINED = 20
 _BAD = frozenset({"cause", "symptom"})  # consequences echo what another rank did
 # What a line of an unknown program says when something went wrong; asked only of the ends of jobs without a cause.
 _LOOKS_BAD = re.compile(r"(?i)\b(?:error|exception|fatal|failed|failure|abort(?:ed)?|panic|core dumped|segfault)\b")
+
+
+# Notes of an input that hold back a part of it, as opposed to those that say what it is (UTF-16, NUL bytes).
+_NOT_IN_FULL = re.compile(
+    r"(?:^|; )(?:(?:truncated|damaged) |reading stopped: |only the first )"
+    r"|come other bytes, which were left out|in a stream was left out"
+)
+# Files in archives that are no logs: nothing is wrong with them.
+_PASSED_OVER = "passed over "
 
 
 class InputRow(msgspec.Struct):
@@ -69,7 +78,9 @@ def make_result(job: Job, report: Report, facts: Facts, store: EventStore, input
     """The rows of a job. inputs: by the name that the report gives them."""
     first, last, wall = _span(facts)
     top = report.findings[0] if report.findings else None
-    unread = [i for i in report.inputs if i.format == "unreadable"]
+    unread = [i for i in report.inputs if _is_unread(i)]
+    if not unread and report.verdict == "unreadable":  # nothing but files that are no logs
+        unread = [i for i in report.inputs if i.format == "unreadable"]
     row: dict[str, Value] = {
         **_own(job),
         "verdict": report.verdict,
@@ -112,6 +123,13 @@ def make_result(job: Job, report: Report, facts: Facts, store: EventStore, input
         source = path_of.get(event.ref.path, event.ref.path)
         rows["unexplained"].append((event.kind, source, event.ref.line, count, event.text.strip()[:_MOST_TEXT]))
     return JobResult(job.id, job.name, row, msgspec.json.encode(report), rows, job.size)
+
+
+def _is_unread(info: InputInfo) -> bool:
+    note = info.note if info.note is not UNSET else ""
+    if info.format == "unreadable":
+        return not note.startswith(_PASSED_OVER)
+    return bool(_NOT_IN_FULL.search(note))
 
 
 def _own(job: Job) -> dict[str, Value]:

@@ -15,6 +15,10 @@ from ncclscope.version import __version__
 __all__ = ["JobStore", "merge", "plain"]
 
 
+# Before a root in the table meta: the key of the pattern that its files are grouped by.
+_PATTERN = "job-pattern of "
+
+
 class JobStore:
     """A store that is open. A `with` that it cannot be read or written in ends with ScanError."""
 
@@ -37,6 +41,8 @@ class JobStore:
         except sqlite3.OperationalError as error:
             raise ScanError(self._trouble(error)) from None
         except sqlite3.DatabaseError as error:
+            if "malformed" in str(error):
+                raise ScanError(self._damaged(str(error))) from None
             raise ScanError(f"{path}: not a store of ncclscope ({error}); name another file") from None
 
     def _connect(self) -> None:
@@ -90,6 +96,12 @@ class JobStore:
         self.close()
         if isinstance(error, sqlite3.OperationalError):
             raise ScanError(self._trouble(error)) from None
+        # The bare class: those below it tell of wrong statements.
+        if type(error) is sqlite3.DatabaseError:
+            raise ScanError(self._damaged(str(error))) from None
+
+    def _damaged(self, reason: str) -> str:
+        return f"{self.path}: the store is damaged ({reason}): take a copy of it from before, or scan into a new one"
 
     def _trouble(self, error: sqlite3.OperationalError) -> str:
         """What the file system or another process does to the store, and the way out."""
@@ -126,7 +138,7 @@ class JobStore:
 
     def keep_pattern(self, root: str, pattern: str | None) -> None:
         """Notes how files under a root are grouped; another grouping would count them twice."""
-        key, value = f"job-pattern of {root}", pattern or ""
+        key, value = f"{_PATTERN}{root}", pattern or ""
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (plain(key),)).fetchone()
         if row is None:
             self.db.execute("INSERT INTO meta VALUES (?, ?)", (plain(key), value))
@@ -192,7 +204,11 @@ class JobStore:
         for number in ids:
             row = self.db.execute("SELECT name, report FROM jobs WHERE id = ?", (number,)).fetchone()
             if row is not None:
-                yield row[0], zlib.decompress(row[1])
+                try:
+                    report = zlib.decompress(row[1])
+                except (zlib.error, TypeError):
+                    raise ScanError(self._damaged(f"the report of job {row[0]} cannot be unpacked")) from None
+                yield row[0], report
 
 
 def _marks(count: int) -> str:
@@ -207,20 +223,46 @@ def plain(value: object) -> object:
 
 
 def merge(into: JobStore, sources: Iterable[Path]) -> int:
-    """Copies the jobs of other stores, of one that several hold the last; returns how many rows of jobs were copied."""
+    """Copies the jobs of other stores, of one that several hold the last, and how each root was grouped; returns how
+    many rows of jobs were copied. Raises ScanError where two stores group a root differently."""
     copied = 0
     for source in sources:
         with JobStore(source) as other:
             name = other.name
         into.db.execute("ATTACH DATABASE ? AS other", (name,))
-        into.db.execute("BEGIN IMMEDIATE")
-        for table in CHILDREN:
-            into.db.execute(f"DELETE FROM main.{table} WHERE job IN (SELECT id FROM other.jobs)")  # noqa: S608
-            into.db.execute(f"INSERT INTO main.{table} SELECT * FROM other.{table}")  # noqa: S608
-        columns = ", ".join(sorted(into._columns("other") & set(COLUMNS)))
-        done = into.db.execute(f"INSERT OR REPLACE INTO main.jobs ({columns}) SELECT {columns} FROM other.jobs")  # noqa: S608
-        copied += done.rowcount
-        into.db.execute("INSERT OR REPLACE INTO main.problems SELECT * FROM other.problems")
-        into.db.execute("COMMIT")
+        try:
+            copied += _merge_attached(into, source)
+        except sqlite3.DatabaseError as error:
+            if type(error) is sqlite3.DatabaseError:
+                raise ScanError(other._damaged(str(error))) from None
+            raise
         into.db.execute("DETACH DATABASE other")
     return copied
+
+
+def _merge_attached(into: JobStore, source: Path) -> int:
+    into.db.execute("BEGIN IMMEDIATE")
+    differ = into.db.execute(
+        "SELECT key, mine.value, theirs.value FROM main.meta AS mine JOIN other.meta AS theirs USING (key)"
+        " WHERE substr(key, 1, ?) = ? AND mine.value != theirs.value",
+        (len(_PATTERN), _PATTERN),
+    ).fetchone()
+    if differ is not None:
+        key, mine, theirs = differ
+        first, second = (f"--job-pattern {pattern!r}" if pattern else "no --job-pattern" for pattern in (mine, theirs))
+        raise ScanError(
+            f"{source}: {key.removeprefix(_PATTERN)} was scanned with {second}, in a store before it with {first}:"
+            " files would be counted twice; scan again with the same one"
+        )
+    into.db.execute(
+        "INSERT OR IGNORE INTO main.meta SELECT * FROM other.meta WHERE substr(key, 1, ?) = ?",
+        (len(_PATTERN), _PATTERN),
+    )
+    for table in CHILDREN:
+        into.db.execute(f"DELETE FROM main.{table} WHERE job IN (SELECT id FROM other.jobs)")  # noqa: S608
+        into.db.execute(f"INSERT INTO main.{table} SELECT * FROM other.{table}")  # noqa: S608
+    columns = ", ".join(sorted(into._columns("other") & set(COLUMNS)))
+    done = into.db.execute(f"INSERT OR REPLACE INTO main.jobs ({columns}) SELECT {columns} FROM other.jobs")  # noqa: S608
+    into.db.execute("INSERT OR REPLACE INTO main.problems SELECT * FROM other.problems")
+    into.db.execute("COMMIT")
+    return done.rowcount

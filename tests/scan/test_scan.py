@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -98,6 +100,80 @@ def test_a_bad_file_is_recorded_and_the_rest_goes_on(corpus: Path, tmp_path: Pat
         (verdict,) = store.db.execute("SELECT verdict FROM jobs WHERE name = 'job-bad'").fetchone()
     assert "truncated gzip" in note
     assert verdict == "unreadable"
+
+
+def _compressed(job: Path, size: int | None, data: bytes) -> None:
+    (job / "rank0.log.gz").write_bytes(gzip.compress(data)[:size])
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda job, log: _compressed(job, 400, log), "rank0.log.gz: truncated gzip"),
+        (lambda job, log: (job / "rank0.log.gz").write_bytes(gzip.compress(log) + b"other"), "come other bytes"),
+        (lambda job, log: (job / "rank0.log").write_text(log.decode(), encoding="utf-16"), None),
+        (lambda job, log: (job / "rank0.log").write_bytes(b"\0" * 100 + log), None),
+        (lambda job, log: _compressed(job, None, log), None),
+        (lambda job, log: _zip(job / "z.zip", {"a.log": log, "a.png": b"x"}), None),
+        (lambda job, _: _zip(job / "z.zip", {"a.png": b"x"}), "passed over 1 file"),
+    ],
+)  # fmt: skip
+def test_what_was_not_read_in_full_is_a_problem(
+    tmp_path: Path, make: Callable[[Path, bytes], None], problem: str | None
+) -> None:
+    """Lost bytes are; another encoding, NUL bytes and files that are no logs are not, unless there is nothing else."""
+    job = tmp_path / "archive" / "job"
+    job.mkdir(parents=True)
+    make(job, case("exit-code").paths[0].read_bytes())
+    summary = run(tmp_path / "archive", tmp_path / "s.db")
+    with JobStore(tmp_path / "s.db") as store:
+        ((found,),) = store.db.execute("SELECT problem FROM jobs")
+    assert summary.unread == (problem is not None)
+    assert (found is None) if problem is None else (problem in found)
+
+
+def _zip(path: Path, members: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_a_damaged_store_is_named(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """Pages or a report that make no sense: one line, and merge says which of its stores it is."""
+    bad, torn = tmp_path / "bad.db", tmp_path / "torn.db"
+    shutil.copy(stored, torn)
+    with JobStore(torn) as kept:
+        kept.db.execute("UPDATE jobs SET report = x'00'")
+    with pytest.raises(ScanError, match=r"torn\.db: the store is damaged \(the report of job job-"):
+        run(corpus, torn, jsonl=tmp_path / "x.jsonl")
+    assert not list(tmp_path.glob("*x.jsonl*"))
+    shutil.copy(stored, bad)
+    with JobStore(bad) as kept:
+        (page,) = kept.db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'jobs'").fetchone()
+        (size,) = kept.db.execute("PRAGMA page_size").fetchone()
+    data = bytearray(bad.read_bytes())
+    data[(page - 1) * size] = 7  # no kind of page
+    bad.write_bytes(data)
+    with pytest.raises(ScanError, match=r"bad\.db: the store is damaged"):
+        run(corpus, bad)
+    with JobStore(tmp_path / "all.db", create=True) as into, pytest.raises(ScanError, match=r"bad\.db: the store is"):
+        merge(into, [stored, bad])
+
+
+def test_merging_keeps_how_files_were_grouped(corpus: Path, tmp_path: Path) -> None:
+    """A scan of the merged store must repeat the pattern, and stores that were grouped differently are refused."""
+    pattern = "(?P<job>job-[0-9]+)/"
+    run(corpus, tmp_path / "a.db", pattern=pattern, limit=1)
+    run(corpus, tmp_path / "b.db", limit=1)
+    with JobStore(tmp_path / "all.db", create=True) as into:
+        merge(into, [tmp_path / "a.db"])
+    with pytest.raises(ScanError, match=r"was scanned with --job-pattern"):
+        run(corpus, tmp_path / "all.db")
+    with (
+        JobStore(tmp_path / "both.db", create=True) as into,
+        pytest.raises(ScanError, match=r"b\.db: .* with no --job-pattern, in a store before it with --job-pattern"),
+    ):
+        merge(into, [tmp_path / "a.db", tmp_path / "b.db"])
 
 
 def test_shards_merged_are_the_whole(corpus: Path, stored: Path, tmp_path: Path) -> None:
