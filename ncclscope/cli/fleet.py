@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from enum import Enum
 from pathlib import Path
@@ -39,7 +41,7 @@ def fleet(
 ) -> None:
     """Say what kills jobs, which nodes and GPUs come back more often than chance gives, and what nothing explains.
 
-    `ncclscope fleet merge STORE... -o ALL` puts the stores of several machines or shards into one.
+    `ncclscope fleet merge STORE... -o ALL` puts the stores of several machines or shards into a new one.
 
     Exit status: 0 done, 1 done but some jobs could not be read, 2 wrong usage.
     """
@@ -66,8 +68,22 @@ def _merge(names: list[str], output: Path | None) -> None:
 
     if not names or output is None:
         die("write: ncclscope fleet merge STORE... -o ALL")
-    with JobStore(output, create=True) as into:
-        copied = merge(into, [Path(name) for name in names if Path(name).resolve() != output.resolve()])
+    if output.exists() or output.is_symlink():
+        die(f"{output} is there already: merge makes a new store; remove it first, or name another file")
+    if not output.parent.is_dir():
+        die(f"cannot write {output}: there is no directory {output.parent}")
+    # A store appears when it is whole.
+    partial = output.with_name(f".{output.name}.{os.getpid()}.tmp")
+    try:
+        with JobStore(partial, create=True) as into:
+            copied = merge(into, [Path(name) for name in names])
+        partial.rename(output)
+    except OSError as error:
+        die(f"cannot write {output}: {error.strerror or error}")
+    finally:
+        for path in (partial, *(Path(f"{partial}{end}") for end in ("-wal", "-shm"))):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
     typer.echo(f"{copied} jobs of {len(names)} stores into {output}")
 
 

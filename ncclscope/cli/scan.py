@@ -131,6 +131,8 @@ def _print(summary: Summary, store: Path, format: Format, *, to_stderr: bool) ->
         )
         if summary.problems:
             text += f"{summary.problems} files could not be listed: see the table problems in the store\n"
+        if summary.links:
+            text += f"{summary.links} links to directories were not followed: see the table problems in the store\n"
         if summary.older:
             text += f"{summary.older} unchanged jobs were read by another version: --refresh reads them again\n"
         if summary.other_rules:

@@ -14,7 +14,7 @@ from ncclscope.errors import NcclscopeError
 from ncclscope.sources.names import is_skipped
 
 __all__ = [
-    "File", "Root", "ScanError", "filesystem_of", "is_lost", "is_url", "list_root", "remote_reason", "root_of",
+    "LINK", "File", "Root", "ScanError", "filesystem_of", "is_lost", "is_url", "list_root", "remote_reason", "root_of",
 ]  # fmt: skip
 
 # The extra that brings the file system of a URL.
@@ -27,6 +27,8 @@ _EXTRAS = {
 _TAGS = ("ETag", "etag", "md5Hash", "LastModified", "last_modified", "Last-Modified", "updated")
 
 
+# Why what lies below a link is not listed: a file would be found under two names, or for ever.
+LINK = "a link to a directory, which is not followed"
 # An error's text in a message; servers send pages.
 _MOST_REASON = 300
 
@@ -90,6 +92,8 @@ def root_of(text: str) -> Root:
         raise ScanError(f"cannot read {text}: {_reason(error)}; name a directory, an archive or a URL") from None
     if stat.S_ISDIR(status.st_mode):
         return Root(text.rstrip("/") or "/", _identity(path_.resolve()))
+    if not stat.S_ISREG(status.st_mode):  # a pipe is read once and by one, and may have no writer
+        raise ScanError(f"cannot read {text}: a pipe, socket or device; name a directory, an archive or a URL")
     above = str(path_.parent)
     return Root("" if above == "." and "/" not in text else above, _identity(path_.resolve().parent), path_.name)
 
@@ -146,7 +150,8 @@ def filesystem_of(url: str) -> tuple[Any, str]:
 
 
 def list_root(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
-    """The files under a root in no particular order, without those that are no logs; unreadable ones go to problems."""
+    """The files under a root in no particular order, without those that are no logs; unreadable ones go to problems,
+    and so do links to directories, with the reason LINK."""
     if is_url(root.given):
         yield from _list_remote(root, problems)
     elif root.single is not None:
@@ -179,6 +184,8 @@ def _list_local(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
                         continue
                     if stat.S_ISREG(status.st_mode):
                         yield _local(status, path)
+                    elif stat.S_ISDIR(status.st_mode):
+                        problems.append((path, LINK))
         except OSError as error:
             problems.append((below or ".", _reason(error)))
 
@@ -191,6 +198,11 @@ def _list_remote(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
     except Exception as error:  # as in root_of
         raise ScanError(f"cannot list {root.given}: {remote_reason(error)}") from None
     if not found:  # stores have no empty directories: a misspelt name must not look like an archive without jobs
+        try:
+            system.ls(top)
+        except Exception as error:  # web servers' `find` keeps to itself that there was no answer
+            if is_lost(error):
+                raise ScanError(f"{root.given} gave no answer: {remote_reason(error)}") from None
         raise ScanError(f"nothing lies under {root.given}: no such bucket, container or prefix")
     if root.single is not None:
         top = top.rpartition("/")[0]

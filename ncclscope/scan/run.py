@@ -13,7 +13,7 @@ import xxhash
 
 from ncclscope.engine.pack import Pack, load_pack
 from ncclscope.scan.engines import Engine, WorkerOptions
-from ncclscope.scan.files import Root, ScanError, list_root, root_of
+from ncclscope.scan.files import LINK, Root, ScanError, list_root, root_of
 from ncclscope.scan.jobs import Job, group, in_shard, is_split
 from ncclscope.scan.jsonl import JsonLines
 from ncclscope.scan.progress import Progress
@@ -48,7 +48,8 @@ class ScanOptions(msgspec.Struct, frozen=True):
 
 class Summary(msgspec.Struct):
     """What a scan did. jobs: under the paths; read: done now; unread: of those, how many could not be read in full.
-    older, other_rules: unchanged jobs that another version, or this one with other rules, had read."""
+    older, other_rules: unchanged jobs that another version, or this one with other rules, had read. problems: files and
+    directories that could not be listed; links: to directories, which are not followed."""
 
     jobs: int = 0
     read: int = 0
@@ -59,6 +60,7 @@ class Summary(msgspec.Struct):
     older: int = 0
     other_rules: int = 0
     problems: int = 0
+    links: int = 0
 
 
 def scan(
@@ -75,14 +77,16 @@ def scan(
     May be killed at any moment: jobs that were stored stay, the others are read by the next scan. Raises ScanError.
     """
     started = time.monotonic()
-    roots = [root_of(path) for path in dict.fromkeys(paths)]
+    roots: dict[tuple[str, str | None], Root] = {}
+    for root in map(root_of, paths):  # one place may be written in several ways
+        roots.setdefault((root.identity, root.single), root)
     pattern = _compiled(options.pattern)
     rules = _mark(options.pack or load_pack())
     # Workers are started before threads and open databases exist here.
     engine = make_engine(options.worker())
     try:
         with JobStore(store, create=True) as kept:
-            summary, todo, done, leaving = _plan(roots, kept, pattern, options, rules)
+            summary, todo, done, leaving = _plan(list(roots.values()), kept, pattern, options, rules)
             lines = JsonLines(jsonl, kept.reports(done)) if jsonl else None
             if progress is not None:
                 progress.begin(todo, engine.at_hand)
@@ -159,7 +163,9 @@ def _plan(
         if nameless:
             _regrouped(nameless, kept, root, jobs, ahead, leaving)
         kept.put_problems(root.identity, problems)
-        summary.problems += len(problems)
+        links = sum(reason == LINK for _, reason in problems)
+        summary.problems += len(problems) - links
+        summary.links += links
     kept.put([], gone=leaving.at_once)
     summary.older, summary.other_rules = kept.count_older(done, rules)
     return summary, todo, done, leaving

@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS xids (
 CREATE TABLE IF NOT EXISTS unexplained (
   job INTEGER NOT NULL, kind TEXT NOT NULL, source TEXT, line INTEGER, count INTEGER NOT NULL, text TEXT NOT NULL);
 
--- Files that could not be listed.
+-- Files and directories that could not be listed, and links to directories, which are not followed.
 CREATE TABLE IF NOT EXISTS problems (
   root TEXT NOT NULL, path TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (root, path)) WITHOUT ROWID;
 

@@ -192,7 +192,7 @@ class JobStore:
                 self.db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({_marks(width + 1)})", rows)  # noqa: S608
 
     def put_problems(self, root: str, problems: Iterable[tuple[str, str]]) -> None:
-        """Replaces what is known of the files under a root that could not be listed."""
+        """Replaces what is known of what could not be listed under a root."""
         self.db.execute("BEGIN IMMEDIATE")
         self.db.execute("DELETE FROM problems WHERE root = ?", (root,))
         rows = [(root, plain(path), reason) for path, reason in problems]

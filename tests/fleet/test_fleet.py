@@ -194,6 +194,20 @@ def test_a_store_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     assert not (tmp_path / "no.db").exists()
 
 
+def test_a_merged_store_is_whole_or_not_there(whole: Path, tmp_path: Path) -> None:
+    """One that fails leaves nothing, and a file that is there already is not touched."""
+    (tmp_path / "bad.db").write_text("no store")
+    before = sorted(tmp_path.iterdir())
+    failed = run("merge", whole, tmp_path / "bad.db", "-o", tmp_path / "all.db")
+    assert (failed.returncode, "bad.db" in failed.stderr) == (2, True)
+    refused = run("merge", whole, "-o", tmp_path / "bad.db")
+    assert (refused.returncode, "is there already" in refused.stderr) == (2, True)
+    nowhere = run("merge", whole, "-o", tmp_path / "none" / "all.db")
+    assert (nowhere.returncode, "no directory" in nowhere.stderr) == (2, True)
+    assert (tmp_path / "bad.db").read_text() == "no store"
+    assert sorted(tmp_path.iterdir()) == before
+
+
 _NOBODY = 65534
 
 

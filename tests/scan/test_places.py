@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ from corpora import contents, make_corpus
 
 from ncclscope.engine.pack import load_pack
 from ncclscope.scan.engines import LocalEngine, WorkerOptions
-from ncclscope.scan.files import File, Root, ScanError
+from ncclscope.scan.files import File, Root, ScanError, root_of
 from ncclscope.scan.jobs import Job
 from ncclscope.scan.ray_engine import RayEngine, batches
 from ncclscope.scan.run import ScanOptions, scan
+from ncclscope.scan.store import JobStore
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +82,53 @@ def test_a_file_on_a_web_server_is_read(corpus: Path, tmp_path: Path) -> None:
     server.server_close()
     assert found["findings"] or "no_failure" in found["jobs"][0]
     assert path.name in found["inputs"][0]
+
+
+def test_a_web_server_that_is_down_is_said_to_be(tmp_path: Path) -> None:
+    """And not that nothing lies there, which is what one that is up says."""
+    pytest.importorskip("aiohttp")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/none/a.log"
+    with pytest.raises(ScanError, match="nothing lies under"):
+        local(url, tmp_path / "s.db")
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(ScanError, match=r"/none/a\.log gave no answer"):
+        local(url, tmp_path / "s.db")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+def test_a_pipe_is_no_place(tmp_path: Path) -> None:
+    """It is not waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ScanError, match="a pipe, socket or device"):
+        root_of(str(tmp_path / "pipe"))
+    with pytest.raises(ScanError, match="a pipe, socket or device"):
+        root_of("/dev/null")
+
+
+def test_a_place_in_several_spellings_is_read_once(corpus: Path, tmp_path: Path) -> None:
+    """With a slash, a dot or an absolute path it is the same."""
+    spellings = [str(corpus), f"{corpus}/", f"{corpus}/../{corpus.name}", f"{corpus}/./"]
+    summary = scan(spellings, tmp_path / "s.db", lambda o: LocalEngine(o, 1), ScanOptions(limit=20))
+    assert (summary.jobs, summary.read) == (10, 10)
+
+
+def test_links_to_directories_are_named(corpus: Path, tmp_path: Path) -> None:
+    """They are not followed, and are no trouble; one that leads nowhere is."""
+    archive = tmp_path / "a"
+    archive.mkdir()
+    (archive / "job").symlink_to(next(corpus.glob("job-*")))
+    (archive / "file.gz").symlink_to(next(corpus.glob("job-*/*.gz")))
+    (archive / "nowhere").symlink_to("none")
+    summary = scan([str(archive)], tmp_path / "s.db", lambda o: LocalEngine(o, 1), ScanOptions())
+    assert (summary.jobs, summary.problems, summary.links) == (1, 1, 1)
+    with JobStore(tmp_path / "s.db") as store:
+        reasons = dict(store.db.execute("SELECT path, reason FROM problems"))
+    assert sorted(reasons) == ["job", "nowhere"]
+    assert "not followed" in reasons["job"]
 
 
 def test_an_unknown_scheme_says_what_is_known(tmp_path: Path) -> None:
