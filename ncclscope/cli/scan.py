@@ -83,8 +83,8 @@ def scan(
     Exit status: 0 done, 1 done but some jobs could not be read, 2 wrong usage or not done.
     """
     from ncclscope.errors import NcclscopeError
+    from ncclscope.scan.options import ScanOptions
     from ncclscope.scan.progress import Progress
-    from ncclscope.scan.run import ScanOptions
     from ncclscope.scan.run import scan as run
 
     if ray_address is not None and engine is not EngineName.ray:

@@ -19,8 +19,9 @@ from ncclscope.engine.pack import load_pack
 from ncclscope.scan.engines import LocalEngine, WorkerOptions
 from ncclscope.scan.files import File, Root, ScanError, root_of
 from ncclscope.scan.jobs import Job
+from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.ray_engine import RayEngine, batches
-from ncclscope.scan.run import ScanOptions, scan
+from ncclscope.scan.run import scan
 from ncclscope.scan.store import JobStore
 
 

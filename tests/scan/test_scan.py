@@ -26,8 +26,9 @@ from ncclscope.report import to_json
 from ncclscope.scan.engines import LocalEngine, WorkerOptions
 from ncclscope.scan.files import ScanError
 from ncclscope.scan.jobs import Job, in_shard
+from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.result import JobResult
-from ncclscope.scan.run import ScanOptions, Summary, scan
+from ncclscope.scan.run import Summary, scan
 from ncclscope.scan.store import JobStore, merge
 from ncclscope.scan.worker import Analyst
 

@@ -1,0 +1,154 @@
+"""Which jobs a scan reads, which it has, and which stored ones give way to others."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ncclscope.scan.files import LINK, Root, list_root
+from ncclscope.scan.jobs import Job, group, in_shard, is_split
+from ncclscope.scan.options import ScanOptions
+from ncclscope.scan.result import JobResult
+from ncclscope.scan.store import JobStore, plain
+
+__all__ = ["Leaving", "Plan", "make_plan"]
+
+# A job with its files as they were listed; all results of it bear both.
+_Key = tuple[object, object]
+
+
+class Leaving:
+    """Stored jobs that others take the place of. Each stays until all of those are stored, so that a scan that is
+    stopped in between loses none."""
+
+    def __init__(self) -> None:
+        self.at_once: list[int] = []
+        self._waits: dict[int, set[_Key]] = {}
+        self._held_by: dict[_Key, list[int]] = defaultdict(list)
+
+    def wait(self, number: int, jobs: Iterable[Job]) -> None:
+        """The stored job leaves when these are stored, of which there may be none left to wait for."""
+        keys: set[_Key] = {(job.root.identity, job.fingerprint) for job in jobs}
+        if not keys:
+            self.at_once.append(number)
+            return
+        self._waits[number] = keys
+        for key in keys:
+            self._held_by[key].append(number)
+
+    def after(self, results: Iterable[JobResult]) -> list[int]:
+        """The ids of those that leave when these results are stored. One that is among the results stays."""
+        gone = []
+        for result in results:
+            self._waits.pop(result.id, None)
+        for key in {(result.job["root"], result.job["fingerprint"]) for result in results}:
+            for number in self._held_by.pop(key, ()):
+                waits = self._waits.get(number)
+                if waits is None:
+                    continue
+                waits.discard(key)
+                if not waits:
+                    del self._waits[number]
+                    gone.append(number)
+        return gone
+
+
+class Plan(msgspec.Struct):
+    """What a scan has to do. todo: the jobs to read; done: ids of those that the store already has; leaving: stored ones
+    that give way to others. jobs: how many were asked for; problems: files and directories that could not be listed;
+    links: to directories, which are not followed."""
+
+    todo: list[Job] = []
+    done: list[int] = []
+    leaving: Leaving = msgspec.field(default_factory=Leaving)
+    jobs: int = 0
+    problems: int = 0
+    links: int = 0
+
+
+def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Plan:
+    """Lists what lies under the roots and compares it with the store, from which jobs without a successor are taken."""
+    plan = Plan()
+    pattern = options.grouping()
+    leaving = plan.leaving
+    for root in roots:
+        kept.keep_pattern(root.identity, options.pattern)
+        problems: list[tuple[str, str]] = []
+        jobs = group(root, list_root(root, problems), pattern)
+        by_name = {plain(job.name): job for job in jobs}
+        # What the store has of each job: several where the pattern splits an archive, with its files as they are now
+        # or as they were.
+        same: dict[str, list[int]] = defaultdict(list)
+        changed: dict[str, list[int]] = defaultdict(list)
+        nameless: list[int] = []
+        for number, name, mark in kept.jobs(root.identity):
+            job = _of_name(name, by_name, pattern)
+            if job is None:
+                nameless.append(number)
+            else:
+                (same if mark == job.fingerprint else changed)[job.name].append(number)
+        ahead: set[str] = set()
+        for job in jobs:
+            if not in_shard(job.name, options.shard):
+                continue
+            newest = job.mtime
+            old = options.since is not None and newest is not None and newest < options.since
+            if old or (options.limit is not None and plan.jobs >= options.limit):
+                if job.name not in same:
+                    ahead.add(job.name)
+                continue
+            plan.jobs += 1
+            if job.name in same and not options.refresh:
+                plan.done += same[job.name]
+            else:
+                plan.todo.append(job)
+                ahead.add(job.name)
+                for number in same[job.name] + changed[job.name]:
+                    leaving.wait(number, [job])
+        if nameless:
+            _regrouped(nameless, kept, root, jobs, ahead, leaving)
+        kept.put_problems(root.identity, problems)
+        links = sum(reason == LINK for _, reason in problems)
+        plan.problems += len(problems) - links
+        plan.links += links
+    kept.put([], gone=leaving.at_once)
+    return plan
+
+
+def _of_name(name: str, by_name: Mapping[object, Job], pattern: re.Pattern[str] | None) -> Job | None:
+    """The job that was stored under the name, or the archive of which it is a part."""
+    job = by_name.get(name)
+    if job is not None or pattern is None:
+        return job
+    archives = (by_name.get(above) for above in _above(name))
+    return next((job for job in archives if job is not None and is_split(job, pattern)), None)
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def _regrouped(
+    numbers: Iterable[int], kept: JobStore, root: Root, jobs: Iterable[Job], ahead: Collection[str], leaving: Leaving
+) -> None:
+    """Stored jobs of names that there are no more. Where a file of theirs is still there it is now in another job, and
+    would be counted twice; where none is, the job is all that is known of them. ahead: names of jobs of this shard
+    that are not stored as they are now."""
+    owners = {plain(file.path): job for job in jobs for file in job.files}
+    for number in numbers:
+        heirs: dict[str, Job] = {}
+        missing = False
+        for path in kept.inputs(number):
+            owner = next((owners[p] for p in (path, *_above(path)) if p in owners), None)
+            if owner is None:
+                missing = True
+            else:
+                heirs[owner.name] = owner
+        # Beside a file that was named alone may lie others, which were not listed.
+        if heirs and not (missing and root.single is not None):
+            leaving.wait(number, [job for name, job in heirs.items() if name in ahead])
