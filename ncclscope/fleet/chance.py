@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 
 __all__ = ["hypergeometric_tail", "poisson_binomial_tail", "stand_out", "trend"]
 
 
-def hypergeometric_tail(successes: int, drawn: int, good: int, total: int) -> float:
-    """P(at least `successes` of `drawn` are good), drawn without putting back from `total` of which `good` are good."""
+def hypergeometric_tail(successes: int, draws: Sequence[tuple[int, int, int]]) -> float:
+    """P(at least `successes` are good) of all that independent draws take together. Each draw: how many are drawn
+    without putting back, how many are good, out of how many."""
     if successes <= 0:
         return 1.0
-    top = min(drawn, good)
-    if successes > top:
-        return 0.0
+    # below[k]: probability of exactly k so far; what has reached `successes` stays there.
+    below, tail = [1.0], 0.0
+    for draw in draws:
+        backwards = _hypergeometric(*draw)
+        most = len(backwards) - 1
+        at_least = list(accumulate(backwards))  # at_least[most - k]: probability of k or more
+        tail += sum(p * at_least[most - successes + k] for k, p in enumerate(below) if successes - k <= most)
+        after = []
+        for k in range(min(successes, len(below) + most)):
+            least = max(0, k - most)
+            after.append(sum(map(mul, below[least : k + 1], backwards[most - k + least :])))
+        below = after
+    return min(1.0, tail)
+
+
+@lru_cache(4096)  # nodes that took part in equally many jobs are many
+def _hypergeometric(drawn: int, good: int, total: int) -> list[float]:
+    """P(exactly k of `drawn` are good) for every k down to 0."""
+    least, most = max(0, drawn - (total - good)), min(drawn, good)
     whole = _log_choose(total, drawn)
-    terms = (
-        _log_choose(good, k) + _log_choose(total - good, drawn - k) - whole
-        for k in range(successes, top + 1)
-        if drawn - k <= total - good
-    )
-    return min(1.0, math.fsum(math.exp(term) for term in terms))
+    down = range(most, least - 1, -1)
+    chances = [math.exp(_log_choose(good, k) + _log_choose(total - good, drawn - k) - whole) for k in down]
+    return chances + [0.0] * least
 
 
 def _log_choose(n: int, k: int) -> float:

@@ -30,9 +30,10 @@ class Day(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A host. jobs, failed: in which it took part; expected: failures that chance would give for so many jobs; blamed:
-    jobs whose first finding names it. p: of the more unlikely of the two counts; stands_out: after correction for the
-    number of nodes. together: other nodes that took part in exactly the same jobs, which nothing here tells apart."""
+    """A host. jobs, failed: in which it took part; expected: how many of them would fail if they failed as often as all
+    jobs of their sizes; blamed: jobs whose first finding names it. p: of the more unlikely of the two counts;
+    stands_out: after correction for the number of nodes. together: other nodes that took part in exactly the same jobs,
+    which nothing here tells apart."""
 
     host: str
     jobs: int
@@ -95,7 +96,8 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class FleetReport(msgspec.Struct, frozen=True):
-    """Everything. failed: jobs with a cause or a symptom; trend: of the share of failed jobs over days (z, p)."""
+    """Everything. failed: jobs with a cause or a symptom; trend: of the share of failed jobs over days (z, p).
+    more_nodes, more_gpus: that stand out beside those listed."""
 
     jobs: int
     failed: int
@@ -110,4 +112,6 @@ class FleetReport(msgspec.Struct, frozen=True):
     clusters: list[Cluster]
     trend: tuple[float, float] | None = None
     notes: list[str] = []
+    more_nodes: int = 0
+    more_gpus: int = 0
     schema_version: str = "1"

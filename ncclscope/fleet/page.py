@@ -7,13 +7,14 @@ from html import escape
 
 from ncclscope.fleet.charts import bars, days_chart, observed_expected
 from ncclscope.fleet.model import FleetReport
-from ncclscope.fleet.text import chances, trend_words
+from ncclscope.fleet.text import chances, more, trend_words
 from ncclscope.reporters.safe import harmless
 from ncclscope.version import __version__
 
 __all__ = ["render_page"]
 
 _COLOURS = 7
+_ROWS = 15
 _STYLE = """
 :root{--ink:#1b1f24;--dim:#68707a;--line:#d8dde3;--paper:#fff;--bar:#4c78a8;--out:#c1272d;--jobs:#e6eaef}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e9ed;--dim:#9aa4af;--line:#39414a;--paper:#14181d;--bar:#6f9fd0;
@@ -104,11 +105,11 @@ def _first_line(report: FleetReport) -> str:
 
 
 def _nodes(report: FleetReport, any_named: bool) -> str:
-    shown = report.nodes[:15]
+    shown = report.nodes[:_ROWS]
     words = (
-        "The red nodes failed more often than chance gives for their number of jobs."
+        "The red nodes failed more often than chance gives in jobs of their sizes."
         if any_named
-        else "No node failed more often than chance would give for its number of jobs."
+        else "No node failed more often than chance would give in jobs of its sizes."
     )
     chart = observed_expected("failed jobs by node", [(n.host, n.failed, n.expected, n.stands_out) for n in shown])
     rows = [
@@ -125,18 +126,25 @@ def _nodes(report: FleetReport, any_named: bool) -> str:
         for n in shown
     ]
     heads = ["node", "failed", "of jobs", "by chance", "blamed", "p", "causes", "always together with"]
-    return f"<p>{words} The mark is what chance gives.</p>{chart}{_table(heads, rows)}"
+    rest = sum(n.stands_out for n in report.nodes[_ROWS:]) + report.more_nodes
+    return f"<p>{words} The mark is what chance gives.</p>{chart}{_table(heads, rows)}{_more(rest)}"
 
 
 def _gpus(report: FleetReport) -> str:
-    return _table(
+    rest = sum(g.stands_out for g in report.gpus[_ROWS:]) + report.more_gpus
+    table = _table(
         ["node", "GPU", "blamed", "of jobs", "p", "stands out", "serial", "UUID", "causes"],
         [
             [g.host, g.gpu, g.blamed, g.jobs, chances(g.p), "yes" if g.stands_out else "no", ", ".join(g.serials),
              ", ".join(g.uuids), _counts(g.causes)]
-            for g in report.gpus[:15]
+            for g in report.gpus[:_ROWS]
         ],
     )  # fmt: skip
+    return table + _more(rest)
+
+
+def _more(count: int) -> str:
+    return "".join(f"<p class=dim>{_e(line.strip())}</p>" for line in more(count))
 
 
 def _e(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ncclscope.fleet.chance import hypergeometric_tail, poisson_binomial_tail, stand_out, trend
 from ncclscope.fleet.clusters import find_clusters
@@ -15,6 +15,9 @@ __all__ = ["fleet_report"]
 
 # A node must have failed this often before it is asked about: two failures in a row happen to many.
 _LEAST = 3
+# Jobs of a size that so many have are compared with one another alone: fewer would tell little, and with a much higher
+# number sizes that do not fail alike would be thrown together.
+_COMMON = 30
 # Of the nodes and GPUs that are named, at most this share by chance.
 _RATE = 0.01
 _MOST_NODES = 50
@@ -43,13 +46,15 @@ def fleet_report(db: sqlite3.Connection) -> FleetReport:
         rank_hours=_hours(hours),
         causes=_causes(db),
         days=days,
-        nodes=nodes,
-        gpus=gpus,
+        nodes=nodes[:_MOST_NODES],
+        gpus=gpus[:_MOST_NODES],
         xids=_xids(db),
         versions=_versions(db, failed),
         clusters=clusters,
         trend=trend([d.failed for d in days], [d.jobs for d in days]),
         notes=notes,
+        more_nodes=sum(node.stands_out for node in nodes[_MOST_NODES:]),
+        more_gpus=sum(gpu.stands_out for gpu in gpus[_MOST_NODES:]),
     )
 
 
@@ -105,27 +110,46 @@ def _who_comes_back(db: sqlite3.Connection, failed: dict[int, str]) -> tuple[lis
             uuids, serials = marks[host, gpu]
             uuids |= {uuid} - {None}
             serials |= {serial} - {None}
-    nodes = _nodes(jobs_of, hosts_of, blamed, failed)
-    return nodes, _gpus(jobs_of, hosts_of, gpu_blamed, marks, failed)
+    band_of = _bands(hosts_of)
+    nodes = _nodes(jobs_of, hosts_of, band_of, blamed, failed)
+    return nodes, _gpus(jobs_of, hosts_of, band_of, gpu_blamed, marks, failed)
+
+
+def _bands(hosts_of: Mapping[int, int]) -> dict[int, int]:
+    """Which jobs are compared with one another: those of one size, and of sizes that few jobs have those between two
+    powers of two. A job of many hosts fails more often though each host is sound, and that is nobody's fault."""
+    jobs = Counter(hosts_of.values())
+    return {job: size if jobs[size] >= _COMMON else -size.bit_length() for job, size in hosts_of.items()}
+
+
+def _parts(hosts_of: Mapping[int, int], band_of: Mapping[int, int], blamed: Iterable[set[int]]) -> dict[int, float]:
+    """How likely a host of a job is blamed for its failure by chance: jobs of a band have somebody blamed alike often,
+    and each host of a job is as likely to be the one."""
+    total = Counter(band_of.values())
+    blames = Counter(band_of[job] for jobs in blamed for job in jobs)
+    return {job: min(1.0, blames[band] / total[band] / hosts_of[job]) for job, band in band_of.items()}
 
 
 def _nodes(
-    jobs_of: dict[str, set[int]], hosts_of: Counter[int], blamed: dict[str, set[int]], failed: dict[int, str]
+    jobs_of: dict[str, set[int]],
+    hosts_of: Counter[int],
+    band_of: dict[int, int],
+    blamed: dict[str, set[int]],
+    failed: dict[int, str],
 ) -> list[Node]:
-    total = len(hosts_of)
-    bad = sum(job in failed for job in hosts_of)
-    # How often a job's failure is laid on one of its hosts; by chance each host has an equal part in that.
-    blames = sum(len(jobs) for jobs in blamed.values()) / max(total, 1)
+    total = Counter(band_of.values())
+    bad = Counter(band for job, band in band_of.items() if job in failed)
+    part = _parts(hosts_of, band_of, blamed.values())
     # Which hosts are asked depends on how many jobs they had, never on how those ended.
     asked = sorted(host for host, jobs in jobs_of.items() if len(jobs) >= _LEAST)
     p_of: dict[str, float] = {}
     for host in asked:
         jobs = jobs_of[host]
         lost = sum(job in failed for job in jobs)
-        by_part = hypergeometric_tail(lost, len(jobs), bad, total) if lost >= _LEAST else 1.0
+        draws = [(n, bad[band], total[band]) for band, n in sorted(Counter(band_of[job] for job in jobs).items())]
+        by_part = hypergeometric_tail(lost, draws) if lost >= _LEAST else 1.0
         named = len(blamed.get(host, ()))
-        chances = [min(1.0, blames / hosts_of[job]) for job in jobs] if named >= _LEAST else []
-        by_blame = poisson_binomial_tail(named, chances) if chances else 1.0
+        by_blame = poisson_binomial_tail(named, [part[job] for job in jobs]) if named >= _LEAST else 1.0
         p_of[host] = min(1.0, 2 * min(by_part, by_blame))  # two questions were asked
     out = dict(zip(asked, stand_out(list(p_of.values()), _RATE), strict=True))
     alike: dict[frozenset[int], list[str]] = defaultdict(list)
@@ -136,7 +160,7 @@ def _nodes(
             host=host,
             jobs=len(jobs),
             failed=lost,
-            expected=round(len(jobs) * bad / total, 2),
+            expected=round(sum(bad[band_of[job]] / total[band_of[job]] for job in jobs), 2),
             blamed=len(blamed.get(host, ())),
             p=p_of.get(host, 1.0),
             stands_out=out.get(host, False),
@@ -147,25 +171,24 @@ def _nodes(
         if (lost := sum(job in failed for job in jobs))
     ]
     nodes.sort(key=lambda n: (not n.stands_out, n.p, -n.blamed, -n.failed, n.host))
-    return nodes[:_MOST_NODES]
+    return nodes
 
 
 def _gpus(
     jobs_of: dict[str, set[int]],
     hosts_of: Counter[int],
+    band_of: dict[int, int],
     blamed: dict[tuple[str, str], set[int]],
     marks: dict[tuple[str, str], tuple[set[str], set[str]]],
     failed: dict[int, str],
 ) -> list[Gpu]:
-    total = max(len(hosts_of), 1)
-    blames = sum(len(jobs) for jobs in blamed.values()) / total
+    # How many GPUs a host has is not known, so each gets its host's whole part: the p shown is too large.
+    part = _parts(hosts_of, band_of, blamed.values())
     keys = sorted(blamed)
     p_values = []
     for host, gpu in keys:
-        jobs = jobs_of[host]
-        # How many GPUs a host has is not known, so each gets its host's whole part: the p shown is too large.
-        chances = [min(1.0, blames / hosts_of[job]) for job in jobs]
         named = len(blamed[host, gpu])
+        chances = [part[job] for job in jobs_of[host]]
         p_values.append(poisson_binomial_tail(named, chances) if named >= _LEAST else 1.0)
     # Every GPU of every host could have been blamed; those that were not have p = 1.
     unseen = [1.0] * max(0, sum(len(jobs) >= _LEAST for jobs in jobs_of.values()) - len(keys))
@@ -185,7 +208,7 @@ def _gpus(
         for (host, gpu), p, named in zip(keys, p_values, out, strict=False)
     ]
     gpus.sort(key=lambda g: (not g.stands_out, g.p, -g.blamed, g.host, g.gpu))
-    return gpus[:_MOST_NODES]
+    return gpus
 
 
 def _counted(causes: Iterable[str]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ncclscope.fleet.model import FleetReport
 from ncclscope.reporters.safe import harmless
 
-__all__ = ["chances", "render", "trend_words"]
+__all__ = ["chances", "more", "render", "trend_words"]
 
 _FEW = 12
 
@@ -38,8 +38,9 @@ def render(report: FleetReport) -> str:
             ]
             for n in named[:_FEW]
         ],
-        "none: no node failed more often than chance would give for its number of jobs",
+        "none: no node failed more often than chance would give in jobs of these sizes",
     )
+    out += more(len(named[_FEW:]) + report.more_nodes)
     gpus = [g for g in report.gpus if g.stands_out]
     out += _table(
         "GPUs that come back more often than chance gives",
@@ -50,6 +51,7 @@ def render(report: FleetReport) -> str:
         ],
         "none",
     )
+    out += more(len(gpus[_FEW:]) + report.more_gpus)
     out += _table(
         "Xids by GPU",
         ["jobs", "lines", "Xid", "node", "GPU", "serial, UUID"],
@@ -92,6 +94,11 @@ def trend_words(trend: tuple[float, float] | None) -> str:
     if p > 0.05:
         return f": no trend in the share that fails (p {chances(p)})"
     return f": the share that fails {'rises' if z > 0 else 'falls'} (p {chances(p)})"
+
+
+def more(count: int) -> list[str]:
+    """The line below a table that could not show all who stand out."""
+    return [f"  and {count} more that stand out"] if count else []
 
 
 def _percent(part: int, whole: int) -> str:

@@ -10,13 +10,32 @@ import pytest
 from ncclscope.fleet.chance import hypergeometric_tail, poisson_binomial_tail, stand_out, trend
 
 
-@pytest.mark.parametrize(("drawn", "good", "total"), [(3, 4, 9), (5, 2, 8), (6, 6, 7), (1, 1, 1)])
-def test_hypergeometric_tail_counts_all_draws(drawn: int, good: int, total: int) -> None:
-    """As by listing every draw."""
-    draws = list(itertools.combinations(range(total), drawn))
-    for least in range(drawn + 2):
-        share = sum(sum(i < good for i in draw) >= least for draw in draws) / len(draws)
-        assert hypergeometric_tail(least, drawn, good, total) == pytest.approx(share)
+@pytest.mark.parametrize(
+    "draws",
+    [
+        [(3, 4, 9)],
+        [(6, 6, 7)],
+        [(1, 1, 1)],
+        [(3, 4, 9), (5, 2, 8)],
+        [(2, 1, 3), (0, 2, 4), (6, 6, 7), (4, 3, 5)],
+        [(2, 0, 6), (3, 3, 3)],
+    ],
+)
+def test_hypergeometric_tail_counts_all_draws(draws: list[tuple[int, int, int]]) -> None:
+    """As by listing every draw, one or several together."""
+    each = [
+        [sum(i < good for i in draw) for draw in itertools.combinations(range(total), drawn)]
+        for drawn, good, total in draws
+    ]
+    sums = [sum(found) for found in itertools.product(*each)]
+    for least in range(sum(drawn for drawn, _, _ in draws) + 2):
+        share = sum(found >= least for found in sums) / len(sums)
+        assert hypergeometric_tail(least, draws) == pytest.approx(share)
+
+
+def test_hypergeometric_tail_is_exact_where_it_is_small() -> None:
+    """All that could be drawn were: one draw of each pile, however unlikely."""
+    assert hypergeometric_tail(60, [(30, 30, 500), (30, 30, 500)]) == pytest.approx(math.comb(500, 30) ** -2, rel=1e-9)
 
 
 def test_poisson_binomial_tail_counts_all_outcomes() -> None:

@@ -54,6 +54,12 @@ def report(tmp_path: Path, jobs: list[JobResult], name: str = "s.db") -> FleetRe
         return fleet_report(store.db)
 
 
+def report_in_memory(jobs: list[JobResult]) -> FleetReport:
+    with JobStore(Path(":memory:"), create=True) as store:
+        store.put(jobs)
+        return fleet_report(store.db)
+
+
 def random_jobs(seed: int, bad: str | None = None) -> list[JobResult]:
     """Jobs of one to eight hosts out of 60, a quarter failing; `bad` takes part in a third of the failures."""
     chance = random.Random(seed)  # noqa: S311
@@ -69,19 +75,108 @@ def random_jobs(seed: int, bad: str | None = None) -> list[JobResult]:
     return jobs
 
 
-def test_a_node_of_a_third_of_the_failures_is_first(tmp_path: Path) -> None:
+def test_a_node_of_a_third_of_the_failures_is_first() -> None:
     """In ten corpora it leads, and is said to stand out."""
     for seed in range(10):
-        nodes = report(tmp_path, random_jobs(seed, "node99"), f"{seed}.db").nodes
+        nodes = report_in_memory(random_jobs(seed, "node99")).nodes
         assert (nodes[0].host, nodes[0].stands_out) == ("node99", True)
 
 
-def test_chance_names_hardly_any_node(tmp_path: Path) -> None:
+def test_chance_names_hardly_any_node() -> None:
     """Failures that fall by chance name a node in at most 5 of 100 corpora."""
-    named = sum(
-        any(node.stands_out for node in report(tmp_path, random_jobs(seed), f"{seed}.db").nodes) for seed in range(100)
-    )
-    assert named <= 5
+    reports = [report_in_memory(random_jobs(seed)) for seed in range(100)]
+    assert sum(any(node.stands_out for node in found.nodes) for found in reports) <= 5
+
+
+MIXES = [  # sizes, nodes, jobs, hazard
+    ([1, 64], 100, 300, 0.005),
+    ([1, 2, 4, 8, 16], 64, 600, 0.01),
+    ([1, 1, 1, 8], 32, 600, 0.02),
+    (list(range(1, 25)), 48, 300, 0.01),
+]
+
+
+def hazardous_jobs(
+    seed: int, mix: tuple[list[int], int, int, float], *, names: bool, bad: str | None = None
+) -> list[JobResult]:
+    """Every node brings down each of its jobs equally often, so large jobs fail more. `bad` does so in one of three."""
+    sizes, nodes, count, hazard = mix
+    chance = random.Random(seed)  # noqa: S311
+    jobs = []
+    for number in range(count):
+        hosts = [f"node{i:02}" for i in chance.sample(range(nodes), chance.choice(sizes))]
+        down = [host for host in hosts if chance.random() < (0.33 if host == bad else hazard)]
+        jobs.append(job(number, hosts, "gpu-hang" if down else None, blamed=down[0] if down and names else None))
+    return jobs
+
+
+@pytest.mark.parametrize("names", [True, False], ids=["blamed", "nobody blamed"])
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: f"sizes {mix[0][0]} to {mix[0][-1]}")
+def test_chance_names_hardly_any_node_where_large_jobs_fail_more(
+    mix: tuple[list[int], int, int, float], names: bool
+) -> None:
+    """A node that only took part in larger jobs than others is not named for it: in at most 1 of 20 corpora."""
+    reports = [report_in_memory(hazardous_jobs(seed, mix, names=names)) for seed in range(20)]
+    assert sum(any(node.stands_out for node in found.nodes) for found in reports) <= 1
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=lambda mix: f"sizes {mix[0][0]} to {mix[0][-1]}")
+def test_a_bad_node_is_first_where_large_jobs_fail_more(mix: tuple[list[int], int, int, float]) -> None:
+    """In ten corpora it leads, and is said to stand out."""
+    for seed in range(10):
+        node = report_in_memory(hazardous_jobs(seed, mix, names=True, bad="node07")).nodes[0]
+        assert (node.host, node.stands_out) == ("node07", True)
+
+
+def test_a_bad_node_that_only_had_large_jobs_is_found_without_blame() -> None:
+    """Beside other jobs of that size; those of one host, which never fail, are no excuse for the others."""
+    jobs = [job(i, [f"n{i % 90}"], None) for i in range(900)]
+    chance = random.Random(1)  # noqa: S311
+    for i in range(40):
+        others = [f"n{k:02}" for k in chance.sample(range(90), 15)]
+        jobs.append(job(1000 + i, [*others, "bad"], "gpu-hang" if i % 2 else None))
+    for i in range(160):
+        hosts = [f"n{k:02}" for k in chance.sample(range(90), 16)]
+        jobs.append(job(2000 + i, hosts, None if i % 12 else "gpu-hang"))
+    nodes = report_in_memory(jobs).nodes
+    assert [node.host for node in nodes if node.stands_out] == ["bad"]
+    assert nodes[0].expected == pytest.approx(40 * 34 / 200)
+
+
+def test_who_finds_no_room_is_counted() -> None:
+    """Of 70 bad nodes with a bad GPU each, every form says how many it does not show."""
+    jobs = [job(i, [f"n{i % 1000}"], None) for i in range(6000)]
+    jobs += [
+        job(10000 + 5 * i + k, [f"bad{i}"], "gpu-hang", blamed=f"bad{i}", gpu="0000:1b:00.0")
+        for i in range(70)
+        for k in range(5)
+    ]
+    found = report_in_memory(jobs)
+    assert (len(found.nodes), found.more_nodes, len(found.gpus), found.more_gpus) == (50, 20, 50, 20)
+    assert render(found).count("  and 58 more that stand out\n") == 2
+    assert render_page(found, "x").count("and 55 more that stand out") == 2
+
+
+EXAMPLES = re.findall(
+    r'^    sqlite3 jobs\.db "(.+)"$', (Path(__file__).parents[2] / "docs/scan.md").read_text(), re.MULTILINE
+)
+
+
+def test_the_examples_of_the_manual_say_what_they_promise() -> None:
+    """No host without a name, no job twice, and nobody for what only followed."""
+    jobs = [job(i, ["node0042", "n1"], "gpu-hang", blamed="node0042", gpu="0000:1b:00.0") for i in range(2)]
+    jobs += [job(2, ["n1"], "gpu-hang"), job(3, ["n1", "node0042"], "oom", blamed="n1"), job(4, ["n1"], None)]
+    for result in jobs:
+        result.job["title"] = f"what job {result.id} died of"
+    jobs[0].rows["culprits"].append((0, 2, "node0042", "0000:2b:00.0", None, None, None))
+    jobs[2].rows["culprits"].append((0, None, None, None, None, None, 4711))
+    jobs[3].rows["culprits"].append((1, 1, "node0042", None, None, None, None))
+    with JobStore(Path(":memory:"), create=True) as store:
+        store.put(jobs)
+        causes, hosts, of_one = (store.db.execute(example).fetchall() for example in EXAMPLES)
+    assert causes == [("gpu-hang", 3), ("oom", 1)]
+    assert hosts == [("node0042", 2), ("n1", 1)]
+    assert sorted(of_one) == [(f"job-{i:06}", f"what job {i} died of") for i in range(2)]
 
 
 def test_two_failures_name_nobody(tmp_path: Path) -> None:
@@ -93,7 +188,7 @@ def test_two_failures_name_nobody(tmp_path: Path) -> None:
 
 def test_nodes_always_together_are_said_to_be(tmp_path: Path) -> None:
     """Two hosts that share all jobs cannot be told apart, and each is listed with the other."""
-    jobs = [job(i, [f"n{i}"], None) for i in range(200)] + [job(500 + i, ["a", "b"], "gpu-hang") for i in range(8)]
+    jobs = [job(i, [f"n{i}", f"m{i}"], None) for i in range(200)] + [job(500 + i, ["a", "b"], "gpu-hang") for i in range(8)]
     nodes = {node.host: node for node in report(tmp_path, jobs).nodes}
     assert nodes["a"].stands_out
     assert (nodes["a"].together, nodes["b"].together) == (["b"], ["a"])
