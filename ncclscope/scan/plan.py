@@ -57,9 +57,9 @@ class Leaving:
 
 
 class Plan(msgspec.Struct):
-    """What a scan has to do. todo: the jobs to read; done: ids of those that the store already has; leaving: stored ones
-    that give way to others. jobs: how many were asked for; problems: files and directories that could not be listed;
-    links: to directories, which are not followed."""
+    """What a scan has to do. todo: the jobs to read; done: ids of those that the store already has; leaving: stored
+    ones that give way to others. jobs: how many were asked for; problems: files and directories that could not be
+    listed; links: to directories, which are not followed."""
 
     todo: list[Job] = []
     done: list[int] = []
