@@ -103,6 +103,9 @@ def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Pl
             plan.jobs += 1
             if job.name in same and not options.refresh:
                 plan.done += same[job.name]
+                # Of an archive as it was before: a merge may have brought them back.
+                for number in changed[job.name]:
+                    leaving.wait(number, [])
             else:
                 plan.todo.append(job)
                 ahead.add(job.name)

@@ -336,6 +336,11 @@ def test_jobs_that_an_archive_no_longer_has_go(tmp_path: Path) -> None:
         run(archive, store, pattern=pattern, refresh=True)
         assert _names(store) == names
         before = names
+        shutil.copy(store, tmp_path / f"{number}.db")
+    with JobStore(tmp_path / "all.db", create=True) as into:
+        merge(into, [tmp_path / f"{number}.db" for number in range(3)])
+    assert run(archive, tmp_path / "all.db", pattern=pattern).read == 0
+    assert _names(tmp_path / "all.db") == ["a.tar/run-3"]
 
 
 def _grown(archive: Path) -> None:
