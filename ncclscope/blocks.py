@@ -90,7 +90,8 @@ def _note(info: StreamInfo, text: str) -> None:
 
 def sample_of(block: bytes) -> list[bytes]:
     """The first lines of the first block."""
-    head = block[: _SAMPLE_BYTES // 8]  # mostly enough, and what is not looked at is not copied
-    if head.count(b"\n") < _SAMPLE_LINES:
-        head = block[:_SAMPLE_BYTES]
-    return head.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
+    # An eighth is mostly enough, and what is not looked at is not copied.
+    lines = block[: _SAMPLE_BYTES // 8].split(b"\n", _SAMPLE_LINES)
+    if len(lines) <= _SAMPLE_LINES:
+        lines = block[:_SAMPLE_BYTES].split(b"\n", _SAMPLE_LINES)
+    return lines[:_SAMPLE_LINES]

@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 __all__ = [
-    "AhoCorasickGate", "Gate", "GrowingGate", "HyperscanGate", "PlainGate", "Wanted", "make_byte_test", "make_gate",
+    "AhoCorasickGate", "Gate", "GrowingGate", "HyperscanGate", "PlainGate", "Test", "Wanted", "make_byte_test",
+    "make_gate", "make_text_test",
 ]  # fmt: skip
 
 # Measured with 660 literals: the database takes 35 ms to build, plain search 8 MB/s.
 _PLAIN_BYTES = 192 * 1024
 
 
+# Whether a block holds something.
+Test = Callable[[bytes], bool]
 # A literal, and what else must stand in its line; "" for nothing.
 Wanted = tuple[str, str]
 
@@ -127,13 +130,22 @@ def make_gate(wanted: Sequence[Wanted]) -> Gate:
     return GrowingGate(wanted)
 
 
-def make_byte_test(unwanted: bytes) -> Callable[[bytes], bool]:
-    """A function that tells whether a block holds any of these bytes: 11 GB/s, without hyperscan 1.5."""
+def make_byte_test(unwanted: bytes) -> Test:
+    """Tells whether a block holds any of these bytes: 11 GB/s, without hyperscan 1.5."""
+    characters = "".join(f"\\x{byte:02x}" for byte in unwanted)
+    return _growing_test(f"[{characters}]", lambda block: len(block.translate(None, unwanted)) != len(block))
+
+
+def make_text_test(texts: Sequence[bytes]) -> Test:
+    """Tells whether a block holds any of these texts: 6 GB/s for a few, without hyperscan 1.5 for each."""
+    expression = "|".join(_hex_escape(text.decode("ascii")) for text in texts)
+    return _growing_test(expression, lambda block: any(text in block for text in texts))
+
+
+def _growing_test(expression: str, plainly: Test) -> Test:
+    """`plainly` for the first bytes, the engine after, where there is one."""
     database: Any = None
     left = _PLAIN_BYTES
-
-    def plainly(block: bytes) -> bool:
-        return len(block.translate(None, unwanted)) != len(block)
 
     def holds(block: bytes) -> bool:
         nonlocal database, left
@@ -141,7 +153,7 @@ def make_byte_test(unwanted: bytes) -> Callable[[bytes], bool]:
         if left >= 0:  # no reason to import the engine
             return plainly(block)
         if database is None:
-            database = _class_database(unwanted)
+            database = _test_database(expression)
         if database is False:
             return plainly(block)
         found: list[int] = []
@@ -151,16 +163,15 @@ def make_byte_test(unwanted: bytes) -> Callable[[bytes], bool]:
     return holds
 
 
-def _class_database(unwanted: bytes) -> Any:
-    """A database that matches once where any of these bytes stands; False without hyperscan."""
+def _test_database(expression: str) -> Any:
+    """A database that matches once where the expression does; False without hyperscan."""
     try:
         import hyperscan
     except ImportError:
         return False
     database = hyperscan.Database()
-    characters = "".join(f"\\x{byte:02x}" for byte in unwanted)
     database.compile(
-        expressions=[f"[{characters}]".encode("ascii")], ids=[0], elements=1, flags=[hyperscan.HS_FLAG_SINGLEMATCH]
+        expressions=[expression.encode("ascii")], ids=[0], elements=1, flags=[hyperscan.HS_FLAG_SINGLEMATCH]
     )
     return database
 
@@ -168,8 +179,9 @@ def _class_database(unwanted: bytes) -> Any:
 def _expression(literal: str, also: str) -> bytes:
     """For the engine; both in one line in either order, which it finds as fast as the literal alone."""
     one, other = _hex_escape(literal), _hex_escape(also)
-    return one + b"[^\\n]*" + other + b"|" + other + b"[^\\n]*" + one if also else one
+    both = f"{one}[^\\n]*{other}|{other}[^\\n]*{one}"
+    return (both if also else one).encode("ascii")
 
 
-def _hex_escape(text: str) -> bytes:
-    return "".join(f"\\x{byte:02x}" for byte in text.encode("ascii")).encode("ascii")
+def _hex_escape(text: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in text.encode("ascii"))

@@ -11,8 +11,6 @@ __all__ = ["lazy"]
 class _Lazy:
     """Stands for a compiled pattern; looks like one to whoever calls its methods."""
 
-    __slots__ = ("_compiled", "_flags", "_regex")
-
     def __init__(self, regex: str, flags: int) -> None:
         self._regex, self._flags = regex, flags
         self._compiled: re.Pattern[str] | None = None
@@ -20,7 +18,9 @@ class _Lazy:
     def __getattr__(self, name: str) -> Any:
         if self._compiled is None:
             self._compiled = re.compile(self._regex, self._flags)
-        return getattr(self._compiled, name)
+        found = getattr(self._compiled, name)
+        setattr(self, name, found)  # from now on no detour
+        return found
 
 
 def lazy(regex: str, flags: int = 0) -> re.Pattern[str]:

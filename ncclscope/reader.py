@@ -153,7 +153,11 @@ def _read_block(block: bytes, state: _State) -> None:
     while state.open and at < len(block):
         at = _one_line(block, at, (), state)
     if at < len(block):
-        state.line_no = before + _line_ends(block) + (not block.endswith(b"\n"))
+        if 2 * at < len(block):
+            state.line_no = before + _line_ends(block)
+        else:  # most of the block is counted
+            state.line_no += block.count(b"\n", at)
+        state.line_no += not block.endswith(b"\n")
     state.info.lines = state.line_no
 
 

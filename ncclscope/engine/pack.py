@@ -10,7 +10,7 @@ import os
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import msgspec
@@ -91,6 +91,8 @@ def load_pack(
     A rule of `extra` replaces the one with its id, a later directory an earlier one; `disable` takes rules out by id or
     name, and `disabled_by` is who asks for it. The pack's notes say what changed. Raises PackError with every problem.
     """
+    if directory is None and not extra and not disable:
+        return _shipped_pack()
     problems: list[str] = []
     base = directory or shipped_rules()
     rules = _collect(base, problems)
@@ -115,6 +117,12 @@ def load_pack(
         raise PackError("\n".join(problems))
     kept = [r for r in rules if r.id not in gone]
     return _pack(kept, notes, frozenset(r.id for r in kept if shipped.get(r.id) is not r))
+
+
+@cache
+def _shipped_pack() -> Pack:
+    """Asked for by each part of a scan."""
+    return load_pack(shipped_rules())
 
 
 def _collect(directory: Path, problems: list[str]) -> list[Rule]:

@@ -8,6 +8,7 @@ import msgspec
 
 from ncclscope.envelopes.draft import Draft
 from ncclscope.envelopes.records import open_record
+from ncclscope.gate import make_text_test
 
 if TYPE_CHECKING:
     from ncclscope.model import SourceRef
@@ -17,6 +18,7 @@ __all__ = ["ExportRecords"]
 _MOST_FIELDS = 200
 # A binary field is its name alone on a line, then eight bytes of length, the value and a newline.
 _LENGTH_BYTES = 8
+_is_export = make_text_test([b"\n__REALTIME_TIMESTAMP=", b"\n__CURSOR="])
 
 
 class ExportRecords(msgspec.Struct):
@@ -30,7 +32,7 @@ class ExportRecords(msgspec.Struct):
     def begin(lines: bytes) -> bool:
         """Whether one of the lines, each behind a line end, can stand in such an export only: the cursor and the time
         begin every record."""
-        return lines.find(b"\n__REALTIME_TIMESTAMP=") >= 0 or lines.find(b"\n__CURSOR=") >= 0
+        return _is_export(lines)
 
     def feed(self, raw: bytes, ref: SourceRef) -> tuple[list[tuple[str, Draft]], SourceRef] | None:
         """The texts of the record that ends with this line and the place of its message, or None."""

@@ -16,6 +16,7 @@ from ncclscope.envelopes.layer import shape
 from ncclscope.envelopes.peel import AMBIGUOUS, Peeler, ambiguous
 from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, hides_ascii, open_records
 from ncclscope.envelopes.text import clean
+from ncclscope.gate import make_text_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +47,8 @@ _HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d
 # How a line of JSON begins; an expression that begins with a fixed character is searched for many times as fast.
 _RECORD = rb"\n[ \t\r\x0b\x0c]{0,63}\[?\{"
 _NCCL = b" NCCL "
+# Without any of these, and without a record, no line is split.
+_may_split = make_text_test([b"]<std", b"[default", b" stdout P", b" stderr P"])
 _CRI_PARTIAL = rb"[\dZ] (?:stdout|stderr) P(?::\S{0,64})? "
 _RANK_NAMES = frozenset({"[rankN]:", "Lightning"})
 _LOGGERS = frozenset(layer.name for layer in INNER)
@@ -173,9 +176,7 @@ def _zone(peeled: Sequence[Peeled]) -> int | None:
 def any_splits(sample: Sequence[bytes], whole: bytes) -> bool:
     """Whether a line of the sample shows an envelope that splits or escapes text. whole: the sample joined, each line
     behind a line end."""
-    marked = b"]<std" in whole or b"[default" in whole or b" stdout P" in whole or b" stderr P" in whole
-    if not marked and b"{" in whole:
-        marked = re.search(_RECORD, whole) is not None
+    marked = _may_split(whole) or (b"{" in whole and re.search(_RECORD, whole) is not None)
     return marked and any(splits(raw) for raw in sample)
 
 

@@ -71,7 +71,9 @@ class Unwrapper:
         if self._export is None and ExportRecords.begin(whole):
             self._export, self._splits = ExportRecords(), True
         self._splits = self._splits or any_splits(sample, whole)
-        self._sample += [raw[:SAMPLE_WIDTH] for raw in sample[: _MOST_SAMPLE - len(self._sample)]]
+        more = sample[: _MOST_SAMPLE - len(self._sample)]
+        too_wide = max(map(len, more), default=0) > SAMPLE_WIDTH
+        self._sample += [raw[:SAMPLE_WIDTH] for raw in more] if too_wide else more
         bare = Peeler(Known())
         brief = None if self._splits else learn_briefly(self._sample, lambda raw: _peel(bare, raw))
         known, peeled = brief or learn(self._peel_sample)

@@ -72,10 +72,11 @@ class LocalEngine:
     """One process a core, each with its own rules and gate; a process that dies is replaced and its job done again."""
 
     def __init__(self, options: WorkerOptions, workers: int) -> None:
-        self._options = options
         # Forked workers start in milliseconds; elsewhere than on Linux forking is not safe with system libraries.
         method = "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
         self._context: Any = multiprocessing.get_context(method)
+        # What is ready before the fork is ready in each of them.
+        self._given = options.analyst() if method == "fork" else options
         self._pool: list[_Worker] = []
         for _ in range(max(1, workers)):
             self._pool.append(self._start())
@@ -136,7 +137,7 @@ class LocalEngine:
         ours, theirs = self._context.Pipe()
         inherited = [worker.pipe for worker in self._pool] if self._context.get_start_method() == "fork" else []
         process = self._context.Process(
-            target=_work, args=(theirs, [*inherited, ours], self._options, os.getpid()), daemon=True
+            target=_work, args=(theirs, [*inherited, ours], self._given, os.getpid()), daemon=True
         )
         process.start()
         theirs.close()
@@ -181,14 +182,14 @@ class _Worker:
         self.pipe.close()
 
 
-def _work(pipe: Connection, others: list[Connection], options: WorkerOptions, parent: int) -> None:
+def _work(pipe: Connection, others: list[Connection], given: Analyst | WorkerOptions, parent: int) -> None:
     """A worker's life: takes jobs until the pipe closes."""
     for other in others:  # as long as they are open here, nobody sees that their process is gone
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends the workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    analyst = options.analyst()
+    analyst = given.analyst() if isinstance(given, WorkerOptions) else given
     unsaid = 0
 
     def progress(_: str, size: int) -> None:

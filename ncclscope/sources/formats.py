@@ -61,7 +61,7 @@ def is_tar(head: bytes) -> bool:
         return False
     block = head[:TAR_UNIT]
     stated = tar_number(block[148:156])
-    return stated == sum(block[:148]) + 8 * 0x20 + sum(block[156:])
+    return stated is not None and stated == sum(block[:148]) + 8 * 0x20 + sum(block[156:])
 
 
 def sniff(head: bytes) -> str | None:

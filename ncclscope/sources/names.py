@@ -34,7 +34,6 @@ _NO_LOGS_TEXT = """
     nsys-rep qdrep ncu-rep qdstrm
 """
 _NO_LOGS = frozenset(_NO_LOGS_TEXT.split())
-_TENSORBOARD = lazy(r"\.tfevents\.")
 _SHARED_OBJECT = lazy(r"\.so(?:\.\d+)+$")
 _FLIGHT_RECORDER = lazy(r"(?:fr|trace)_rank_?\d+")
 
@@ -112,11 +111,13 @@ def is_skipped(name: str) -> str | None:
     if any(part.startswith(".") or part in ("__MACOSX", "__pycache__") for part in parts):
         return "hidden"
     last = basename(name)
-    if _FLIGHT_RECORDER.search(last):
+    suffix = last.rpartition(".")[2].lower() if "." in last else ""
+    if ".so." in last and _SHARED_OBJECT.search(last):
+        reason = ".so"
+    elif ".tfevents." in last:
+        reason = "tfevents"
+    elif suffix in _NO_LOGS:
+        reason = f".{suffix}"
+    else:
         return None
-    if _SHARED_OBJECT.search(last):
-        return ".so"
-    if _TENSORBOARD.search(last):
-        return "tfevents"
-    _, dot, suffix = last.rpartition(".")
-    return f".{suffix.lower()}" if dot and suffix.lower() in _NO_LOGS else None
+    return None if _FLIGHT_RECORDER.search(last) else reason
