@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from ncclscope.clocks import Stamp
-from ncclscope.model import Event, Line
+from ncclscope.model import Envelope, Event, Line
 from ncclscope.parsers.flight_recorder import Dump
 from ncclscope.sources import Hints
 
@@ -83,32 +83,43 @@ class EventStore:
         self._groups: dict[tuple[object, ...], EventGroup] = {}
         self._by_kind: dict[str, list[EventGroup]] = {}
         self._kinds: dict[tuple[str, str], int] = {}
+        self._last: tuple[Envelope, str, tuple[object, ...]] | None = None
         self._order = 0
         self._sorted: dict[tuple[str, ...], list[Event]] = {}
 
     def add(self, event: Event) -> None:
         self._order += 1
-        self._sorted.clear()
-        e, env = event, event.env
-        event = Event(e.kind, e.fields, env, e.ref, e.text, e.lines, self._order)  # at half the price of replace
-        who = (e.ref.path, env.host, env.pid, env.rank, env.local_rank, env.task, env.pod, env.actor)
+        if self._sorted:
+            self._sorted.clear()
+        e = event
+        event = Event(e.kind, e.fields, e.env, e.ref, e.text, e.lines, self._order)  # at half the price of replace
         meaning: tuple[object, ...] = tuple(e.fields.values())
         if float in map(type, meaning):  # durations differ where nothing else does
             meaning = tuple([value for value in meaning if type(value) is not float])
-        key = (event.kind, who, meaning)
+        key = (e.kind, self._process(e), meaning)
         group = self._groups.get(key)
         if group is None:
-            per_kind = (event.kind, event.ref.path)
+            per_kind = (e.kind, e.ref.path)
             count = self._kinds.get(per_kind, 0) + 1
             self._kinds[per_kind] = count
             place: tuple[object, ...] = key
             if count > _MAX_GROUPS_PER_KIND:
-                place = (event.kind, event.ref.path, "overflow")
+                place = (e.kind, e.ref.path, "overflow")
                 group = self._groups.get(place)
             if group is None:
                 group = self._groups[place] = EventGroup()
-                self._by_kind.setdefault(event.kind, []).append(group)
+                self._by_kind.setdefault(e.kind, []).append(group)
         group.add(event)
+
+    def _process(self, event: Event) -> tuple[object, ...]:
+        """Who wrote the event's line."""
+        env, path = event.env, event.ref.path
+        last = self._last
+        if last is not None and last[0] is env and last[1] is path:  # mostly several lines with one prefix follow
+            return last[2]
+        who = (path, env.host, env.pid, env.rank, env.local_rank, env.task, env.pod, env.actor)
+        self._last = env, path, who
+        return who
 
     def groups(self, *kinds: str) -> list[EventGroup]:
         """Groups of these kinds (all without arguments), in order of their first event."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -40,7 +41,7 @@ SAMPLE_WIDTH = 20_000
 # Of a sample with so many lines, about so many are enough to see that nothing ambiguous is in it.
 _LONG = 96
 _PICKED = 10
-_BEGIN = 8
+_head = itemgetter(slice(8))
 _ALIKE = bytes.maketrans(b"123456789", b"000000000")
 # What stands before NCCL's host in most logs: nothing, a rank, a time.
 _HOST_AT = rb"(?:\[[^\]]{1,64}\]:? ?){0,3}([A-Za-z0-9][\w.-]{0,254}):\d{1,10}:\d{1,10} "
@@ -112,10 +113,15 @@ def learn_briefly(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]
         return None
     picked = [p for raw in sample[:: len(sample) // _PICKED] for p in peel(raw)]
     # One line stands for all that begin alike, so that a logger of a few lines is seen too.
-    kinds = b"\n".join([raw[:_BEGIN] for raw in sample]).translate(_ALIKE).split(b"\n")
-    stands_for = Counter(kinds)
-    first = dict(zip(reversed(kinds), reversed(sample), strict=True))
-    alike = {kind: peel(first[kind]) for kind in stands_for}
+    heads = [*map(_head, sample)]
+    stands_for: Counter[bytes] = Counter()
+    first: dict[bytes, bytes] = {}
+    for head, count in Counter(heads).items():
+        kind = head.translate(_ALIKE)
+        if kind not in first:
+            first[kind] = sample[heads.index(head)]
+        stands_for[kind] += count
+    alike = {kind: peel(raw) for kind, raw in first.items()}
     for text, pos, draft in itertools.chain(picked, *alike.values()):
         if draft.collected is not None or not _LOGGERS.issuperset(draft.layers):
             return None
