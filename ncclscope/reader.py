@@ -35,6 +35,7 @@ _TAIL_LINES = 60
 _DATED_SOON = 80
 # Bytes before a hit in which the last dated line is looked for (see Pattern.context).
 _LOOK_BACK = 8 * 1024
+_NOTHING: frozenset[str] = frozenset()
 
 
 class _Open(msgspec.Struct):
@@ -232,7 +233,7 @@ def _read_every_line(block: bytes, state: _State) -> None:
 def _take(line: Line, numbers: Sequence[int], state: _State, place: tuple[bytes, int] | None) -> None:
     """One logical line: to the blocks under way, then to the patterns that its literals call for."""
     # A line that belongs to a block under way (the second half of a chained traceback) does not open its like anew.
-    taken = _feed(line, state) if state.open else frozenset()
+    taken = _feed(line, state) if state.open else _NOTHING
     recurring = state.index.recurring
     known = recurring.lookup(line, numbers)
     if known is not None:
@@ -279,7 +280,7 @@ def _open(block: Block, line: Line, state: _State) -> None:
 def _feed(line: Line, state: _State) -> frozenset[str]:
     """Offers the line to every block under way; the kinds of those that took it."""
     env = line.env
-    taken: frozenset[str] = frozenset()
+    taken = _NOTHING
     for item in list(state.open):
         item.left -= 1
         other_voice = env.voice != item.voice

@@ -2,73 +2,96 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ncclscope.envelopes.draft import iso_stamp
+from ncclscope.envelopes.glue import may_be_glued, may_be_tagged
 from ncclscope.envelopes.layer import compiled
+from ncclscope.envelopes.text import clean
 from ncclscope.model import Envelope
 
 if TYPE_CHECKING:
     from ncclscope.clocks import Stamp
 
-__all__ = ["RecurringPrefixes"]
+__all__ = ["MAX_BODY", "RecurringPrefixes"]
 
-_MARK = " NCCL INFO "
+# Longer bodies are cut; no producer that we parse writes them.
+MAX_BODY = 64 * 1024
+_MARK = b" NCCL INFO "
 _LONGEST = 400
 _MOST = 4096
+# Longer bodies are rarely the same twice.
+_LONGEST_BODY = 200
 # A collector's time with date and zone: the one part of a prefix that differs from line to line.
 _TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{1,9})(Z|[+-]\d\d:\d\d) "
 
-Key = tuple[str, str]
-
 
 class RecurringPrefixes:
-    """Envelopes by prefix without its time."""
+    """Envelopes by prefix, as bytes, without its time."""
 
     def __init__(self) -> None:
-        self._plain: dict[str, Envelope] = {}
-        self._timed: dict[Key, Envelope] = {}
+        self._plain: dict[bytes, Envelope] = {}
+        self._timed: dict[tuple[str, str], Envelope] = {}
 
     def clear(self) -> None:
         self._plain.clear()
         self._timed.clear()
 
-    def lookup(self, text: str) -> tuple[int, Envelope] | None:
-        """(where the body begins, the envelope) of a line whose prefix was remembered."""
-        end = text.find(_MARK, 0, _LONGEST)
-        if end < 0:
+    def lookup(self, raw: bytes) -> tuple[str, Envelope] | None:
+        """(body, envelope) of a line whose prefix was remembered and in whose body nothing is left to take apart."""
+        end = raw.find(_MARK, 0, _LONGEST) + len(_MARK)
+        if end < len(_MARK):
             return None
-        end += len(_MARK)
-        env = self._plain.get(text[:end])
-        if env is not None:
-            return end, env
-        if not self._timed:
-            return None
-        m = compiled(_TIME).search(text, 0, end)
+        env = self._plain.get(raw[:end])
+        if env is None:
+            env = self._with_time(raw[:end]) if self._timed else None
+            if env is None:
+                return None
+        body = (_recurring_body if len(raw) < end + _LONGEST_BODY else _body)(raw[end:])
+        return None if body is None else (body, env)
+
+    def _with_time(self, prefix: bytes) -> Envelope | None:
+        text = prefix.decode("utf-8", "replace")
+        m = compiled(_TIME).search(text)
         if m is None:
             return None
-        env = self._timed.get((text[: m.start()], text[m.end() : end]))
+        env = self._timed.get((text[: m.start()], text[m.end() :]))
         if env is None:
             return None
         stamp = iso_stamp(m[1], m[2], m[3], "collector")
-        return None if stamp is None else (end, _with_time(env, stamp))
+        return None if stamp is None else _at(env, stamp)
 
-    def remember(self, text: str, body: str, env: Envelope) -> None:
+    def remember(self, raw: bytes, body: str, env: Envelope) -> None:
         """Takes note of a line that is a prefix and `body`, if only a collector's time varies in it."""
-        end = text.find(_MARK, 0, _LONGEST) + len(_MARK)
-        if end < len(_MARK) or text[end:] != body or env.logger != "nccl" or env.collected or env.repeated:
+        end = raw.find(_MARK, 0, _LONGEST) + len(_MARK)
+        if end < len(_MARK) or env.logger != "nccl" or env.collected or env.repeated:
+            return
+        prefix = raw[:end].decode("utf-8", "replace")
+        if clean(prefix) != prefix or clean(raw[end:].decode("utf-8", "replace")) != body:
             return
         if len(self._plain) + len(self._timed) >= _MOST:
             self.clear()
         if env.time is None:
-            self._plain[text[:end]] = env
+            self._plain[raw[:end]] = env
             return
-        m = compiled(_TIME).search(text, 0, end)
+        m = compiled(_TIME).search(prefix)
         if m is not None and env.time == iso_stamp(m[1], m[2], m[3], "collector"):
-            self._timed[text[: m.start()], text[m.end() : end]] = env
+            self._timed[prefix[: m.start()], prefix[m.end() :]] = env
 
 
-def _with_time(e: Envelope, time: Stamp) -> Envelope:
+def _body(raw: bytes) -> str | None:
+    """The text behind a prefix; None where another line, tag or repetition may stand in it."""
+    text = clean(raw.decode("utf-8", "replace"))
+    plain = len(text) <= MAX_BODY and "\r" not in text and "[repeated " not in text
+    return text if plain and not may_be_glued(text) and not may_be_tagged(text) else None
+
+
+# Ranks of one job and jobs of one site say the same.
+_recurring_body = lru_cache(maxsize=_MOST)(_body)
+
+
+def _at(e: Envelope, time: Stamp) -> Envelope:
     """msgspec.structs.replace, at half its price."""
     return Envelope(
         e.host, e.rank, e.local_rank, e.task, e.pid, e.tid, e.device, e.pod, e.container, e.actor, e.stream,

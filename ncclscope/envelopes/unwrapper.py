@@ -13,7 +13,7 @@ from ncclscope.envelopes.layer import compiled
 from ncclscope.envelopes.learning import SAMPLE_WIDTH, Peeled, any_splits, chain, learn, learn_briefly, open_text
 from ncclscope.envelopes.peel import Peeler
 from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, open_records
-from ncclscope.envelopes.recurring import RecurringPrefixes
+from ncclscope.envelopes.recurring import MAX_BODY, RecurringPrefixes
 from ncclscope.envelopes.text import clean
 from ncclscope.model import Line, SourceRef
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CUT", "MAX_BODY", "Unwrapper"]
 
-# Longer bodies are cut; no producer that we parse writes them.
-MAX_BODY = 64 * 1024
 CUT = "cut at 64 KiB"
 _MOST_SAMPLE = 2000
 
@@ -96,16 +94,13 @@ class Unwrapper:
         ref = SourceRef(self._path, line_no)
         if self._export is not None:
             return self._exported(self._export.feed(raw, ref))
-        text = clean(raw.decode("utf-8", "replace"))
-        found = None if self._held else self._prefixes.lookup(text)
-        if found is not None:
-            body = text[found[0] :]
-            if _is_simple(body):
-                return [Line(body, found[1], ref)]
+        known = None if self._held else self._prefixes.lookup(raw)
+        if known is not None:
+            return [Line(*known, ref)]
         out: list[Line] = []
-        self._take(text, None, ref, out, 0)
+        self._take(clean(raw.decode("utf-8", "replace")), None, ref, out, 0)
         if len(out) == 1 and not self._held:
-            self._prefixes.remember(text, out[0].text, out[0].env)
+            self._prefixes.remember(raw, out[0].text, out[0].env)
         return out
 
     def flush(self) -> list[Line]:
@@ -241,13 +236,3 @@ def _peel(peeler: Peeler, raw: bytes) -> list[Peeled]:
     """The texts of a line of the sample with the layers off that `peeler` knows."""
     text = clean(raw.decode("utf-8", "replace"))
     return open_text(peeler, text.split("\r", 1)[0], Draft(), 0)
-
-
-def _is_simple(body: str) -> bool:
-    return (
-        len(body) <= MAX_BODY
-        and "\r" not in body
-        and "[repeated " not in body
-        and not may_be_glued(body)
-        and not may_be_tagged(body)
-    )
