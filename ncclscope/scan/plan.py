@@ -91,6 +91,7 @@ def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Pl
             else:
                 (same if mark == job.fingerprint else changed)[job.name].append(number)
         ahead: set[str] = set()
+        again: list[int] = []
         for job in jobs:
             if not in_shard(job.name, options.shard):
                 continue
@@ -109,10 +110,12 @@ def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Pl
             else:
                 plan.todo.append(job)
                 ahead.add(job.name)
+                again += same[job.name]
                 for number in same[job.name] + changed[job.name]:
                     leaving.wait(number, [job])
         if nameless:
             _regrouped(nameless, kept, root, jobs, ahead, leaving)
+        kept.forget_files(again)
         kept.put_problems(root.identity, problems)
         links = sum(reason == LINK for _, reason in problems)
         plan.problems += len(problems) - links

@@ -146,6 +146,13 @@ class JobStore:
             was = f"--job-pattern {row[0]!r}" if row[0] else "no --job-pattern"
             raise ScanError(f"{self.path}: {root} was scanned with {was}; repeat it, or name a new store")
 
+    def forget_files(self, ids: Iterable[int]) -> None:
+        """Takes back that these jobs were read from the files as they are now: the next scan reads them, whether or not
+        this one comes to it. Their answers stay until then."""
+        self.db.execute("BEGIN IMMEDIATE")
+        self.db.executemany("UPDATE jobs SET fingerprint = '' WHERE id = ?", [(number,) for number in ids])
+        self.db.execute("COMMIT")
+
     def count_older(self, ids: Sequence[int], rules: str) -> tuple[int, int]:
         """How many of these jobs another version of ncclscope read, and how many this one with other rules."""
         made_by = {number: made for number, *made in self.db.execute("SELECT id, tool_version, rules FROM jobs")}

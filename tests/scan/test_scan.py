@@ -449,6 +449,31 @@ def test_a_store_of_before_there_was_a_mark_of_rules_goes_on(corpus: Path, store
         assert merge(into, [old]) == JOBS
 
 
+class _Interrupted(LocalEngine):
+    """Ctrl-C after three jobs."""
+
+    def run(self, jobs: Iterator[Job]) -> Iterator[list[JobResult] | int]:
+        done = 0
+        for answer in super().run(jobs):
+            yield answer
+            done += isinstance(answer, list)
+            if done == 3:
+                raise KeyboardInterrupt
+
+
+def test_a_refresh_that_was_stopped_is_finished_by_the_next_scan(corpus: Path, stored: Path, tmp_path: Path) -> None:
+    """Its jobs keep their answers, are read again by whichever scan comes next, and once only."""
+    store = tmp_path / "s.db"
+    shutil.copy(stored, store)
+    answers = JobStore(stored).db.execute("SELECT name, verdict, rule, report FROM jobs ORDER BY name").fetchall()
+    with pytest.raises(KeyboardInterrupt):
+        scan([str(corpus)], store, lambda o: _Interrupted(o, 2), ScanOptions(refresh=True))
+    assert JobStore(store).db.execute("SELECT name, verdict, rule, report FROM jobs ORDER BY name").fetchall() == answers
+    assert run(corpus, store).read == JOBS - 3
+    assert contents(store) == contents(stored)
+    assert run(corpus, store).read == 0
+
+
 class _OnSmallDisk(JobStore):
     def _open(self, *, create: bool) -> None:
         super()._open(create=create)
