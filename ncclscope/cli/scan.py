@@ -125,7 +125,7 @@ def _print(summary: Summary, store: Path, format: Format, *, to_stderr: bool) ->
     else:
         rate = summary.bytes / 1e6 / max(summary.seconds, 0.001)
         text = (
-            f"{summary.jobs} jobs, {summary.jobs - _tasks_read(summary)} unchanged, {summary.read} read"
+            f"{summary.jobs} jobs, {summary.jobs - summary.read} unchanged, {summary.read} read"
             f" ({summary.bytes / 1e6:.0f} MB in {summary.seconds:.1f} s, {rate:.0f} MB/s): {summary.failing} failed"
             f", {summary.unread} could not be read in full\n"
         )
@@ -142,10 +142,6 @@ def _print(summary: Summary, store: Path, format: Format, *, to_stderr: bool) ->
         sys.stderr.write(text)
     else:
         write_out(text, None)
-
-
-def _tasks_read(summary: Summary) -> int:
-    return min(summary.read, summary.jobs)
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

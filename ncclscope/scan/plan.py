@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ncclscope.scan.files import LINK, Root, list_root
+from ncclscope.scan.files import LINK, Root, ScanError, list_root
 from ncclscope.scan.jobs import Job, group, in_shard, is_split
 from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.result import JobResult
@@ -18,6 +18,8 @@ __all__ = ["Leaving", "Plan", "make_plan"]
 
 # A job with its files as they were listed; all results of it bear both.
 _Key = tuple[object, object]
+# A root, its jobs, and what could not be listed.
+_Listed = tuple[Root, list[Job], list[tuple[str, str]]]
 
 
 class Leaving:
@@ -58,13 +60,12 @@ class Leaving:
 
 class Plan(msgspec.Struct):
     """What a scan has to do. todo: the jobs to read; done: ids of those that the store already has; leaving: stored
-    ones that give way to others. jobs: how many were asked for; problems: files and directories that could not be
+    ones that give way to others. problems: files and directories that could not be
     listed; links: to directories, which are not followed."""
 
     todo: list[Job] = []
     done: list[int] = []
     leaving: Leaving = msgspec.field(default_factory=Leaving)
-    jobs: int = 0
     problems: int = 0
     links: int = 0
 
@@ -74,10 +75,14 @@ def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Pl
     plan = Plan()
     pattern = options.grouping()
     leaving = plan.leaving
+    asked = 0
+    listed: list[_Listed] = []
     for root in roots:
         kept.keep_pattern(root.identity, options.pattern)
         problems: list[tuple[str, str]] = []
-        jobs = group(root, list_root(root, problems), pattern)
+        listed.append((root, group(root, list_root(root, problems), pattern), problems))
+    _refuse_twice(listed, kept)
+    for root, jobs, problems in listed:
         by_name = {plain(job.name): job for job in jobs}
         # What the store has of each job: several where the pattern splits an archive, with its files as they are now
         # or as they were.
@@ -97,11 +102,11 @@ def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Pl
                 continue
             newest = job.mtime
             old = options.since is not None and newest is not None and newest < options.since
-            if old or (options.limit is not None and plan.jobs >= options.limit):
+            if old or (options.limit is not None and asked >= options.limit):
                 if job.name not in same:
                     ahead.add(job.name)
                 continue
-            plan.jobs += 1
+            asked += 1
             if job.name in same and not options.refresh:
                 plan.done += same[job.name]
                 # Of an archive as it was before: a merge may have brought them back.
@@ -122,6 +127,27 @@ def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Pl
         plan.links += links
     kept.put([], gone=leaving.at_once)
     return plan
+
+
+def _refuse_twice(listed: Sequence[_Listed], kept: JobStore) -> None:
+    """Raises ScanError where a file lies under two roots, of this scan or of one before: its job would count twice."""
+    here: dict[str, list[str]] = defaultdict(list)
+    for root, jobs, _ in listed:
+        here[root.identity] += (str(plain(file.path)) for job in jobs for file in job.files)
+    for mine, paths in here.items():
+        for other in sorted(here.keys() | kept.roots()):
+            top, its = f"{mine.rstrip('/')}/", f"{other.rstrip('/')}/"
+            if other == mine or not (top.startswith(its) or its.startswith(top)):
+                continue
+            theirs: set[str] = set()
+            for path in [*here.get(other, ()), *kept.paths(other)]:
+                theirs.update((its + path, *_above(its + path)))
+            twice = next((path for path in paths if top + path in theirs), None)
+            if twice is not None:
+                raise ScanError(
+                    f"{top}{twice} was or would be read under {other} too, and its job would count twice: leave one of"
+                    " the two places out, or scan it into a store of its own"
+                )
 
 
 def _of_name(name: str, by_name: Mapping[object, Job], pattern: re.Pattern[str] | None) -> Job | None:

@@ -32,7 +32,7 @@ _LOOKS_BAD = re.compile(r"(?i)\b(?:error|exception|fatal|failed|failure|abort(?:
 # Notes of an input that hold back a part of it, as opposed to those that say what it is (UTF-16, NUL bytes).
 _NOT_IN_FULL = re.compile(
     r"(?:^|; )(?:(?:truncated|damaged) |reading stopped: |only the first )"
-    r"|come other bytes, which were left out|in a stream was left out"
+    r"|(?:^|; )not a readable flight-recorder dump|come other bytes, which were left out|in a stream was left out"
 )
 # Files in archives that are no logs: nothing is wrong with them.
 _PASSED_OVER = "passed over "

@@ -29,9 +29,10 @@ _LOST_IN_A_ROW = 3
 
 
 class Summary(msgspec.Struct):
-    """What a scan did. jobs: under the paths; read: done now; unread: of those, how many could not be read in full.
-    older, other_rules: unchanged jobs that another version, or this one with other rules, had read. problems: files and
-    directories that could not be listed; links: to directories, which are not followed."""
+    """What a scan did. jobs: under the paths, each of those in an archive that the pattern splits; read: done now;
+    unread: of those, how many could not be read in full. older, other_rules: unchanged jobs that another version, or
+    this one with other rules, had read. problems: files and directories that could not be listed; links: to
+    directories, which are not followed."""
 
     jobs: int = 0
     read: int = 0
@@ -70,9 +71,8 @@ def scan(
         with JobStore(store, create=True) as kept:
             plan = make_plan(list(roots.values()), kept, options)
             older, other_rules = kept.count_older(plan.done, rules)
-            summary = Summary(
-                plan.jobs, older=older, other_rules=other_rules, problems=plan.problems, links=plan.links
-            )
+            jobs = len(plan.done) + len(plan.todo)
+            summary = Summary(jobs, older=older, other_rules=other_rules, problems=plan.problems, links=plan.links)
             lines = JsonLines(jsonl, kept.reports(plan.done)) if jsonl else None
             if progress is not None:
                 progress.begin(plan.todo, engine.at_hand)
@@ -123,6 +123,7 @@ def _read(
             if isinstance(answer, int):
                 summary.bytes += answer
             else:
+                summary.jobs += len(answer) - 1
                 for result in answer:
                     in_a_row = in_a_row + 1 if result.lost else 0
                     if result.lost:

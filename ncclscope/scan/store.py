@@ -132,6 +132,15 @@ class JobStore:
         """(id, name, fingerprint that it was read with) of the jobs under a root."""
         return self.db.execute("SELECT id, name, fingerprint FROM jobs WHERE root = ?", (root,)).fetchall()
 
+    def roots(self) -> set[str]:
+        """The places that jobs were read from."""
+        return {root for (root,) in self.db.execute("SELECT DISTINCT root FROM jobs")}
+
+    def paths(self, root: str) -> list[str]:
+        """The paths under a root of all that its jobs were read from."""
+        asked = "SELECT path FROM inputs JOIN jobs ON inputs.job = jobs.id WHERE root = ?"
+        return [path for (path,) in self.db.execute(asked, (root,))]
+
     def inputs(self, number: int) -> list[str]:
         """The paths under the root of what a job was read from."""
         return [path for (path,) in self.db.execute("SELECT path FROM inputs WHERE job = ?", (number,))]

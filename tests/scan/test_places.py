@@ -117,6 +117,23 @@ def test_a_place_in_several_spellings_is_read_once(corpus: Path, tmp_path: Path)
     assert (summary.jobs, summary.read) == (10, 10)
 
 
+def test_a_file_that_lies_under_two_places_is_refused(corpus: Path, tmp_path: Path) -> None:
+    """In one scan or in two, whichever place is the outer one; places beside each other are welcome."""
+    inner, other = (str(job) for job in sorted(corpus.glob("job-*"))[:2])
+    store = tmp_path / "s.db"
+
+    def read(*places: str) -> int:
+        return scan(places, store, lambda o: LocalEngine(o, 1), ScanOptions()).read
+
+    for places in ((str(corpus), inner), (inner, str(corpus))):
+        with pytest.raises(ScanError, match="would count twice"):
+            read(*places)
+    assert read(inner, other) == 2
+    with pytest.raises(ScanError, match=f"under {inner} too"):
+        read(str(corpus))
+    assert read(inner, other) == 0
+
+
 def test_links_to_directories_are_named(corpus: Path, tmp_path: Path) -> None:
     """They are not followed, and are no trouble; one that leads nowhere is."""
     archive = tmp_path / "a"

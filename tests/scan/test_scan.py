@@ -263,6 +263,17 @@ def test_a_name_that_is_no_text_is_scanned_with_the_rest(corpus: Path, tmp_path:
         assert sorted(name for (name,) in store.db.execute("SELECT name FROM jobs")) == ["bad\\udcff", "good"]
 
 
+def test_a_dump_that_is_none_counts_as_unread(corpus: Path, tmp_path: Path) -> None:
+    """A flight recorder that was cut off is named; the logs beside it are judged."""
+    shutil.copytree(corpus / "job-000000", tmp_path / "logs" / "job")
+    (tmp_path / "logs" / "job" / "nccl_trace_rank_0").write_bytes(b"\x80\x04\x95cut")
+    assert run(tmp_path / "logs", tmp_path / "s.db").unread == 1
+    with JobStore(tmp_path / "s.db") as store:
+        ((verdict, problem),) = store.db.execute("SELECT verdict, problem FROM jobs")
+    assert verdict != "unreadable"
+    assert "nccl_trace_rank_0: not a readable flight-recorder dump" in problem
+
+
 def test_an_archive_is_a_job_and_a_pattern_splits_it(corpus: Path, tmp_path: Path) -> None:
     """A .tar.gz of two jobs is one job, with a pattern two, each with its own finding; both are read once."""
     archive = tmp_path / "logs" / "day.tar.gz"
@@ -271,8 +282,9 @@ def test_an_archive_is_a_job_and_a_pattern_splits_it(corpus: Path, tmp_path: Pat
         for name in ("job-000000", "job-000001"):
             tar.add(corpus / name, arcname=name)
     assert run(archive.parent, tmp_path / "one.db").read == 1
-    assert run(archive, tmp_path / "two.db", pattern=r"/(job-\d+)/").read == 2
-    assert run(archive, tmp_path / "two.db", pattern=r"/(job-\d+)/").read == 0
+    for read in (2, 0):
+        summary = run(archive, tmp_path / "two.db", pattern=r"/(job-\d+)/")
+        assert (summary.jobs, summary.read) == (2, read)
     with JobStore(tmp_path / "two.db") as store:
         found = [name for (name,) in store.db.execute("SELECT name FROM jobs ORDER BY name")]
     assert found == ["day.tar.gz/job-000000", "day.tar.gz/job-000001"]
