@@ -55,20 +55,21 @@ def whole_lines(blocks: Iterator[bytes], info: StreamInfo) -> Iterator[bytes]:
             continue
         first = False
         # One copy of what is handed on: joining first and cutting then would make two.
-        yield _clean(b"".join((*parts[:-1], memoryview(block)[:cut])))
+        yield _clean(b"".join((*parts[:-1], memoryview(block)[:cut])), info)
         parts = [block[cut:]]
         held = len(parts[0])
     joined = b"".join(parts)
     if joined:
-        yield _clean(joined)
+        yield _clean(joined, info)
 
 
-def _clean(block: bytes) -> bytes:
+def _clean(block: bytes, info: StreamInfo) -> bytes:
     """The block without what people cannot see."""
     if not _may_hide(block):
         return block
     control, plain = _holds_control(block), block.isascii()
-    if control:
+    if control and b"\0" in block:
+        _note(info, "NUL bytes")
         block = block.replace(b"\0", b"")
     if (
         (control and b"\x1b" in block)

@@ -38,7 +38,7 @@ class Input(msgspec.Struct):
     name is the path as the user gave it; for an archive's member `a.tar.gz/dir/b.log`, for standard input
     `<stdin>`. size (bytes as stored, so compressed where the file is) and mtime (last write, seconds since
     1970) are None where unknown. Rotated files of one stream share their group, and `discover` gives them
-    oldest first. notes is filled by `blocks`: `truncated gzip: read 1.2 MiB of it`, `UTF-16`, `NUL bytes`.
+    oldest first. notes is filled by `blocks`: `truncated gzip: read 1.2 MiB of it`, `UTF-16`.
     """
 
     name: str

@@ -23,16 +23,6 @@ _MARKS = (
 )
 
 
-def text_blocks(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
-    """The text in a stream, in blocks of at most 1 MiB, and near that size where it was compressed."""
-    nul = False
-    for block in _decoded(plain(chunks, notes), notes):
-        if not nul and b"\0" in block:
-            nul = True
-            notes.append("NUL bytes")
-        yield block
-
-
 def plain(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
     """The stream without tar framing and compression (twice at most: some servers compress a .gz again)."""
     reader = Reader(chunks)
@@ -77,9 +67,10 @@ def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def _decoded(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
-    """UTF-8 from UTF-16 or UTF-32 with a byte order mark, which comes off; other bytes as they are."""
-    reader = Reader(chunks)
+def text_blocks(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
+    """The text in a stream, in blocks of at most 1 MiB, and near that size where it was compressed: UTF-8 from UTF-16 or
+    UTF-32 with a byte order mark, which comes off; other bytes as they are."""
+    reader = Reader(plain(chunks, notes))
     first = reader.peek(1)
     head = reader.peek(4) if first and first in b"\xff\xfe\xef\0" else b""
     for mark, encoding, title in _MARKS:
