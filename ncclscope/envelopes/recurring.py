@@ -68,7 +68,9 @@ class RecurringPrefixes:
         if end < len(_MARK) or env.logger != "nccl" or env.collected or env.repeated:
             return
         prefix = raw[:end].decode("utf-8", "replace")
-        if clean(prefix) != prefix or clean(raw[end:].decode("utf-8", "replace")) != body:
+        if "{" in prefix:  # of a record that was cut; one that is whole ends otherwise
+            return
+        if clean(prefix) != prefix or _text(raw[end:]) != body:
             return
         if len(self._plain) + len(self._timed) >= _MOST:
             self.clear()
@@ -80,9 +82,16 @@ class RecurringPrefixes:
             self._timed[prefix[: m.start()], prefix[m.end() :]] = env
 
 
+def _text(raw: bytes) -> str:
+    """Clean text that stands behind other text: what `clean` takes off the begin of a line stays."""
+    return clean("." + raw.decode("utf-8", "replace"))[1:]
+
+
 def _body(raw: bytes) -> str | None:
-    """The text behind a prefix; None where another line, tag or repetition may stand in it."""
-    text = clean(raw.decode("utf-8", "replace"))
+    """The text behind a prefix; None where another line, tag or repetition may stand in it, or a time before it."""
+    text = _text(raw)
+    if text[:4].isdigit():
+        return None
     plain = len(text) <= MAX_BODY and "\r" not in text and "[repeated " not in text
     return text if plain and not may_be_glued(text) and not may_be_tagged(text) else None
 

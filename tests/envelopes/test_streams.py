@@ -137,9 +137,7 @@ def test_a_single_line_that_looks_like_a_prefix_stays_whole(line: str, learn: bo
     assert (found.text, said(found.env)) == (line, {})
 
 
-@pytest.mark.parametrize(
-    "line", ["ValueError: text", "RuntimeError: text", "srun: error: text", "frame #0: x + 0x96"]
-)
+@pytest.mark.parametrize("line", ["ValueError: text", "RuntimeError: text", "srun: error: text", "frame #0: x + 0x96"])
 def test_repeated_messages_are_no_hosts(line: str) -> None:
     for found in unwrap_all([line] * 5):
         assert (found.text, said(found.env)) == (line, {})
@@ -158,6 +156,30 @@ def test_a_host_is_learned_from_any_of_its_lines() -> None:
     unwrapper.learn([line.encode() for line in lines])
     (glued,) = unwrapper.unwrap(b"0.1node-00:632:901 [1] NCCL INFO y", 453)
     assert glued.env.host == "node-00"
+
+
+_PREFIX = b"node-01:100:100 [0] NCCL INFO "
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        (_PREFIX + b"x", _PREFIX + b"\rChannel 00/0 : 0[0] -> 1[1]"),
+        (_PREFIX + b"x", _PREFIX + b"\x1b[0m\rChannel 00/0 : 0[0] -> 1[1]"),
+        (_PREFIX + b"x", _PREFIX + b"2026-05-26T12:34:56.789Z Connected all rings"),
+        (_PREFIX + b"x", _PREFIX + b"x " + _PREFIX + b"y"),
+        (_PREFIX + b"x", _PREFIX + b"x\r"),
+        (
+            b'{"log":"' + _PREFIX + b"cut",
+            b'{"log":"' + _PREFIX + b'x\\n","stream":"stderr","time":"2026-05-26T12:34:56.7Z"}',
+        ),
+    ],
+)
+def test_a_prefix_that_came_before_changes_nothing(before: bytes, line: bytes) -> None:
+    """What stands behind it is taken apart as behind a new one."""
+    known = Unwrapper("a.log")
+    known.unwrap(before, 1)
+    assert known.unwrap(line, 2) == Unwrapper("a.log").unwrap(line, 2)
 
 
 def test_progress_bars_are_split_and_keep_the_outer_identity() -> None:
@@ -273,9 +295,7 @@ def test_splits_text_says_when_a_byte_search_would_miss_text(line: str, splits: 
 
 
 def test_a_record_of_many_events_gives_all_of_them() -> None:
-    events = {
-        "events": [{"timestamp": 1779798896123, "message": "[rank0]: a"}, {"timestamp": 1, "message": "b"}]
-    }
+    events = {"events": [{"timestamp": 1779798896123, "message": "[rank0]: a"}, {"timestamp": 1, "message": "b"}]}
     assert [line.text for line in unwrap_all([json.dumps(events)])] == ["a", "b"]
     array = [{"textPayload": "c\nd"}, {"textPayload": "e"}]
     assert [line.text for line in unwrap_all([json.dumps(array)])] == ["c", "d", "e"]
