@@ -68,8 +68,8 @@ def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def text_blocks(chunks: Iterator[bytes], notes: Notes) -> Iterator[bytes]:
-    """The text in a stream, in blocks of at most 1 MiB, and near that size where it was compressed: UTF-8 from UTF-16 or
-    UTF-32 with a byte order mark, which comes off; other bytes as they are."""
+    """The text in a stream, in blocks of at most 1 MiB, and near that size where it was compressed. UTF-16 and UTF-32
+    with a byte order mark, which comes off, become UTF-8; other bytes stay as they are."""
     reader = Reader(plain(chunks, notes))
     first = reader.peek(1)
     head = reader.peek(4) if first and first in b"\xff\xfe\xef\0" else b""
