@@ -29,8 +29,10 @@ _TRIES = 2
 _STEP = 32 << 20
 # Seconds after which a scan gets a word where no worker has one.
 _PATIENCE = 1.0
-# Jobs that a worker holds beyond the one at hand, so that it never waits for the next.
+# Jobs that a worker holds beyond the one at hand, so that it never waits for the next; none behind so many stored
+# bytes, where they would wait while other workers have nothing left to do.
 _AHEAD = 2
+_AHEAD_BYTES = 16 << 20
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -86,15 +88,11 @@ class LocalEngine:
         again: list[Job] = []
         more = True
         while True:
-            for worker in self._pool:
-                while more or again:
-                    # A job that already took a process down is done with nothing behind it.
-                    if len(worker.jobs) > (0 if again or worker.suspect else _AHEAD):
-                        break
-                    job = again.pop() if again else next(jobs, None)
-                    if job is None:
-                        more = False
-                        break
+            while (more or again) and (worker := self._least_busy(alone=bool(again))) is not None:
+                job = again.pop() if again else next(jobs, None)
+                if job is None:
+                    more = False
+                else:
                     worker.give(job, suspect=job.id in tries)
             busy = [worker for worker in self._pool if worker.jobs]
             if not busy:
@@ -124,6 +122,11 @@ class LocalEngine:
                 else:
                     worker.read += answer
                 yield answer
+
+    def _least_busy(self, *, alone: bool) -> _Worker | None:
+        """The worker that should have the next job, if any may. alone: the job must have nothing before it."""
+        ready = [worker for worker in self._pool if not worker.jobs or not (alone or worker.is_full())]
+        return min(ready, key=lambda worker: len(worker.jobs), default=None)
 
     def at_hand(self) -> list[AtHand]:
         now = time.monotonic()
@@ -167,6 +170,10 @@ class _Worker:
         # A worker that is gone shows up when its answer is waited for.
         with contextlib.suppress(OSError):
             self.pipe.send(job)
+
+    def is_full(self) -> bool:
+        """Whether another job had better not wait here; behind one that already took a process down none does."""
+        return self.suspect or len(self.jobs) > _AHEAD or sum(job.size for job in self.jobs) > _AHEAD_BYTES
 
     def how(self) -> str:
         self.process.join(5)

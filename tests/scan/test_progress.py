@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import write
+from slow import SECONDS, SlowOptions, jobs_named
 
-from ncclscope.scan.engines import AtHand, LocalEngine, WorkerOptions
-from ncclscope.scan.files import File, Root, list_root, root_of
-from ncclscope.scan.jobs import Job, group
+from ncclscope.scan.engines import AtHand, LocalEngine
+from ncclscope.scan.files import File, Root
+from ncclscope.scan.jobs import Job
 from ncclscope.scan.progress import Progress, long_jobs
-from ncclscope.scan.result import JobResult
-from ncclscope.scan.worker import Analyst
 
 MB = 1_000_000
 
@@ -48,26 +45,11 @@ def test_of_many_the_longest_are_named() -> None:
     assert [line.partition(":")[0] for line in lines] == ["  run-8", "  run-7", "  run-6", "  run-5", "  and 5 more"]
 
 
-class _Slow(Analyst):
-    def run(self, job: Job, progress: Callable[[str, int], None] | None = None) -> list[JobResult]:
-        if progress is not None and job.name == "slow":
-            progress("", 80 << 20)
-            time.sleep(1.5)
-        return super().run(job, progress)
-
-
-class _SlowOptions(WorkerOptions, frozen=True):
-    def analyst(self) -> Analyst:
-        return _Slow()
-
-
 def test_an_engine_tells_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """A job counts from its own begin, a scan that waits gets a word, and the meter shows the job by its name."""
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws a meter on a terminal alone
-    write(tmp_path, {"fast/a.log": "x\n", "slow/a.log": "y\n"})
-    root = root_of(str(tmp_path))
-    jobs = group(root, list_root(root, []))
-    engine = LocalEngine(_SlowOptions(), 1)
+    jobs = jobs_named(tmp_path, "fast", "slow")
+    engine = LocalEngine(SlowOptions(), 1)
     meter = Progress()
     meter.begin(jobs, engine.at_hand)
     seen: list[AtHand] = []
@@ -80,7 +62,7 @@ def test_an_engine_tells_what_is_at_hand(tmp_path: Path, monkeypatch: pytest.Mon
         engine.close()
         meter.end()
     assert {(a.job.name, a.read) for a in seen} >= {("slow", 80 << 20)}
-    assert max(a.seconds for a in seen if a.job.name == "slow") > 1
+    assert max(a.seconds for a in seen if a.job.name == "slow") > SECONDS / 2
     assert {a.read for a in seen if a.job.name == "fast"} <= {0, 2}
     assert engine.at_hand() == []
     assert "slow: 84 MB of 0 MB" in capfd.readouterr().err
