@@ -51,7 +51,9 @@ class Format(str, enum.Enum):
 
 def die(message: str, status: int = 2) -> NoReturn:
     """Prints an error and ends with `status` (2: wrong usage)."""
-    sys.stderr.write(f"ncclscope: {message}\n")
+    from ncclscope.reporters.safe import harmless
+
+    sys.stderr.write("\n".join(map(harmless, f"ncclscope: {message}".split("\n"))) + "\n")
     raise SystemExit(status)
 
 

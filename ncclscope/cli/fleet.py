@@ -64,6 +64,7 @@ def fleet(
 
 
 def _merge(names: list[str], output: Path | None) -> None:
+    from ncclscope.errors import NcclscopeError
     from ncclscope.scan.store import JobStore, merge
 
     if not names or output is None:
@@ -80,6 +81,8 @@ def _merge(names: list[str], output: Path | None) -> None:
         partial.rename(output)
     except OSError as error:
         die(f"cannot write {output}: {error.strerror or error}")
+    except NcclscopeError as error:
+        die(str(error).replace(str(partial), str(output)))
     finally:
         for path in (partial, *(Path(f"{partial}{end}") for end in ("-wal", "-shm"))):
             with contextlib.suppress(OSError):

@@ -137,7 +137,7 @@ def _hosts(sample: Sequence[bytes], peel: Callable[[bytes], list[Peeled]]) -> fr
     """The hosts in NCCL's prefix. A process prints the same prefix over and over, and one line of it is enough; where
     times make prefixes differ, each line is looked at closely only if it can show a new host."""
     host_at = re.compile(_HOST_AT).match
-    one_each = {parts[0]: raw for raw in sample if (parts := raw.partition(_NCCL))[1]}
+    one_each = {parts[0]: raw for raw in reversed(sample) if (parts := raw.partition(_NCCL))[1]}
     hosts: set[str] = set()
     for raw in one_each.values():
         m = host_at(raw)

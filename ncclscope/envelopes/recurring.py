@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from ncclscope.envelopes.draft import iso_stamp
 from ncclscope.envelopes.glue import may_be_glued, may_be_tagged
 from ncclscope.envelopes.layer import compiled
+from ncclscope.envelopes.records import RECORD_STARTS
 from ncclscope.envelopes.text import clean
 from ncclscope.model import Envelope
 
 if TYPE_CHECKING:
+    import re
+
     from ncclscope.clocks import Stamp
 
 __all__ = ["MAX_BODY", "RecurringPrefixes"]
@@ -32,7 +35,7 @@ class RecurringPrefixes:
 
     def __init__(self) -> None:
         self._plain: dict[bytes, Envelope] = {}
-        self._timed: dict[tuple[str, str], Envelope] = {}
+        self._timed: dict[tuple[str, str, int, bool], Envelope] = {}
 
     def clear(self) -> None:
         self._plain.clear()
@@ -56,7 +59,7 @@ class RecurringPrefixes:
         m = compiled(_TIME).search(text)
         if m is None:
             return None
-        env = self._timed.get((text[: m.start()], text[m.end() :]))
+        env = self._timed.get(_around(text, m))
         if env is None:
             return None
         stamp = iso_stamp(m[1], m[2], m[3], "collector")
@@ -79,7 +82,12 @@ class RecurringPrefixes:
             return
         m = compiled(_TIME).search(prefix)
         if m is not None and env.time == iso_stamp(m[1], m[2], m[3], "collector"):
-            self._timed[prefix[: m.start()], prefix[m.end() :]] = env
+            self._timed[_around(prefix, m)] = env
+
+
+def _around(prefix: str, time: re.Match[str]) -> tuple[str, str, int, bool]:
+    """What is alike in prefixes that say the same: collectors are told apart by the form of their times too."""
+    return prefix[: time.start()], prefix[time.end() :], len(time[2]), time[3] == "Z"
 
 
 def _text(raw: bytes) -> str:
@@ -88,9 +96,10 @@ def _text(raw: bytes) -> str:
 
 
 def _body(raw: bytes) -> str | None:
-    """The text behind a prefix; None where another line, tag or repetition may stand in it, or a time before it."""
+    """The text behind a prefix; None where it may begin with a record or a time, or hold another line, a tag or a
+    repetition."""
     text = _text(raw)
-    if text[:4].isdigit():
+    if text[:1] in RECORD_STARTS or text[:4].isdigit():
         return None
     plain = len(text) <= MAX_BODY and "\r" not in text and "[repeated " not in text
     return text if plain and not may_be_glued(text) and not may_be_tagged(text) else None

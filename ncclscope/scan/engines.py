@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import queue
@@ -111,7 +112,7 @@ class LocalEngine:
                     if tries[lost.id] < _TRIES:
                         again.append(lost)
                     else:
-                        yield [failed_result(lost, f"the process that read it died ({worker.how()})")]
+                        yield [failed_result(lost, f"the process that read it died ({worker.how()})", again=True)]
                     again += rest
                     self._pool[number] = self._start()
                     continue
@@ -191,6 +192,8 @@ class _Worker:
 
 def _work(pipe: Connection, others: list[Connection], given: Analyst | WorkerOptions, parent: int) -> None:
     """A worker's life: takes jobs until the pipe closes."""
+    # What a fork inherits is never collected here: it may belong to libraries whose threads stayed behind.
+    gc.freeze()
     for other in others:  # as long as they are open here, nobody sees that their process is gone
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends the workers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from ncclscope.errors import NcclscopeError
 from ncclscope.sources.names import is_skipped
 
 __all__ = [
-    "LINK", "File", "Root", "ScanError", "filesystem_of", "is_lost", "is_url", "list_root", "remote_reason", "root_of",
+    "LINK", "File", "Root", "ScanError", "above", "filesystem_of", "is_lost", "is_url", "list_root", "nested",
+    "remote_reason", "root_of",
 ]  # fmt: skip
 
 # The extra that brings the file system of a URL.
@@ -67,6 +68,19 @@ class Root(msgspec.Struct, frozen=True):
         return self.identity.rstrip("/").rpartition("/")[2] or self.identity
 
 
+def above(path: str) -> Iterator[str]:
+    """The directories above a path or URL, the nearest first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def nested(roots: Iterable[str]) -> list[tuple[str, str]]:
+    """(inner, outer) for roots, by identity, of which one lies under the other."""
+    plain = {root.rstrip("/"): root for root in roots}
+    return [(plain[inner], plain[outer]) for inner in sorted(plain) for outer in above(inner) if outer in plain]
+
+
 def is_url(text: str) -> bool:
     """Whether `text` is a URL such as `s3://bucket/prefix` and not a path."""
     scheme, mark, _ = text.partition("://")
@@ -85,6 +99,8 @@ def root_of(text: str) -> Root:
             above, _, name = text.rpartition("/")
             return Root(above, above, name)
         return Root(text.rstrip("/"), text.rstrip("/"))
+    if not text:
+        raise ScanError("an empty PATH; name a directory, an archive or a URL")
     path_ = Path(text)
     try:
         status = path_.stat()
@@ -155,13 +171,15 @@ def list_root(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
     if is_url(root.given):
         yield from _list_remote(root, problems)
     elif root.single is not None:
-        yield _local(Path(root.full(root.single)).stat(), root.single)
+        yield _local(Path(root.full(root.single)).stat(), root, root.single)
     else:
         yield from _list_local(root, problems)
 
 
-def _local(status: os.stat_result, path: str) -> File:
-    return File(path, status.st_size, status.st_mtime, str(status.st_mtime_ns))
+def _local(status: os.stat_result, root: Root, path: str) -> File:
+    # One that may be read from now on is not what it was.
+    closed = "" if os.access(root.full(path), os.R_OK) else " closed"
+    return File(path, status.st_size, status.st_mtime, f"{status.st_mtime_ns}{closed}")
 
 
 def _list_local(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
@@ -183,7 +201,7 @@ def _list_local(root: Root, problems: list[tuple[str, str]]) -> Iterator[File]:
                         problems.append((path, _reason(error)))
                         continue
                     if stat.S_ISREG(status.st_mode):
-                        yield _local(status, path)
+                        yield _local(status, root, path)
                     elif stat.S_ISDIR(status.st_mode):
                         problems.append((path, LINK))
         except OSError as error:

@@ -40,6 +40,8 @@ class JsonLines:
                     self._file.close()
                     fresh.unlink(missing_ok=True)
                     raise
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise ScanError(f"cannot write {path}: {error.strerror or error}") from None
 

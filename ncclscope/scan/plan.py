@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ncclscope.scan.files import LINK, Root, ScanError, list_root
+from ncclscope.scan.files import LINK, Root, ScanError, above, list_root, nested
 from ncclscope.scan.jobs import Job, group, in_shard, is_split
 from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.result import JobResult
@@ -60,8 +60,8 @@ class Leaving:
 
 class Plan(msgspec.Struct):
     """What a scan has to do. todo: the jobs to read; done: ids of those that the store already has; leaving: stored
-    ones that give way to others. problems: files and directories that could not be
-    listed; links: to directories, which are not followed."""
+    ones that give way to others. problems: files and directories that could not be listed; links: to directories, which
+    are not followed."""
 
     todo: list[Job] = []
     done: list[int] = []
@@ -70,18 +70,27 @@ class Plan(msgspec.Struct):
     links: int = 0
 
 
-def make_plan(roots: Sequence[Root], kept: JobStore, options: ScanOptions) -> Plan:
-    """Lists what lies under the roots and compares it with the store, from which jobs without a successor are taken."""
+def make_plan(
+    roots: Sequence[Root], kept: JobStore, options: ScanOptions, own: Collection[object] = frozenset()
+) -> Plan:
+    """Lists what lies under the roots and compares it with the store, from which jobs without a successor are taken.
+
+    own: absolute paths of files that the scan itself writes, which are no logs.
+    """
     plan = Plan()
     pattern = options.grouping()
     leaving = plan.leaving
     asked = 0
     listed: list[_Listed] = []
     for root in roots:
-        kept.keep_pattern(root.identity, options.pattern)
         problems: list[tuple[str, str]] = []
-        listed.append((root, group(root, list_root(root, problems), pattern), problems))
+        top = root.identity.rstrip("/")
+        files = [file for file in list_root(root, problems) if plain(f"{top}/{file.path}") not in own]
+        listed.append((root, group(root, files, pattern), problems))
     _refuse_twice(listed, kept)
+    for root, jobs, _ in listed:
+        if jobs:
+            kept.keep_pattern(root.identity, options.pattern)
     for root, jobs, problems in listed:
         by_name = {plain(job.name): job for job in jobs}
         # What the store has of each job: several where the pattern splits an archive, with its files as they are now
@@ -134,15 +143,13 @@ def _refuse_twice(listed: Sequence[_Listed], kept: JobStore) -> None:
     here: dict[str, list[str]] = defaultdict(list)
     for root, jobs, _ in listed:
         here[root.identity] += (str(plain(file.path)) for job in jobs for file in job.files)
-    for mine, paths in here.items():
-        for other in sorted(here.keys() | kept.roots()):
+    for pair in nested(here.keys() | kept.roots()):
+        for mine, other in (pair, pair[::-1]):
             top, its = f"{mine.rstrip('/')}/", f"{other.rstrip('/')}/"
-            if other == mine or not (top.startswith(its) or its.startswith(top)):
-                continue
             theirs: set[str] = set()
-            for path in [*here.get(other, ()), *kept.paths(other)]:
-                theirs.update((its + path, *_above(its + path)))
-            twice = next((path for path in paths if top + path in theirs), None)
+            for path in [*here.get(other, ()), *kept.paths(other)] if mine in here else ():
+                theirs.update((its + path, *above(its + path)))
+            twice = next((path for path in here.get(mine, ()) if top + path in theirs), None)
             if twice is not None:
                 raise ScanError(
                     f"{top}{twice} was or would be read under {other} too, and its job would count twice: leave one of"
@@ -155,14 +162,8 @@ def _of_name(name: str, by_name: Mapping[object, Job], pattern: re.Pattern[str] 
     job = by_name.get(name)
     if job is not None or pattern is None:
         return job
-    archives = (by_name.get(above) for above in _above(name))
+    archives = (by_name.get(path) for path in above(name))
     return next((job for job in archives if job is not None and is_split(job, pattern)), None)
-
-
-def _above(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def _regrouped(
@@ -176,7 +177,7 @@ def _regrouped(
         heirs: dict[str, Job] = {}
         missing = False
         for path in kept.inputs(number):
-            owner = next((owners[p] for p in (path, *_above(path)) if p in owners), None)
+            owner = next((owners[p] for p in (path, *above(path)) if p in owners), None)
             if owner is None:
                 missing = True
             else:

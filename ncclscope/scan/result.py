@@ -61,10 +61,12 @@ class JobResult(msgspec.Struct):
     lost: str = ""
 
 
-def failed_result(job: Job, reason: str) -> JobResult:
-    """For a job that could not be read at all: recorded, so that the scan goes on."""
+def failed_result(job: Job, reason: str, *, again: bool = False) -> JobResult:
+    """For a job that could not be read at all: recorded, so that the scan goes on. again: the next scan tries anew."""
     report = Report("1", "unreadable", [], unknowns=[reason], tool_version=__version__)
     row: dict[str, Value] = {**_own(job), "verdict": "unreadable", "problem": reason[:_MOST_TEXT]}
+    if again:
+        row["fingerprint"] = ""
     inputs: list[Row] = [(f.path, f.size, f.mtime, None, 0, 0, 0, None, reason[:_MOST_TEXT]) for f in job.files]
     return JobResult(job.id, job.name, row, msgspec.json.encode(report), {"inputs": inputs}, job.size)
 
@@ -81,6 +83,7 @@ def make_result(job: Job, report: Report, facts: Facts, store: EventStore, input
     unread = [i for i in report.inputs if _is_unread(i)]
     if not unread and report.verdict == "unreadable":  # nothing but files that are no logs
         unread = [i for i in report.inputs if i.format == "unreadable"]
+    nothing = "nothing in it is known from distributed jobs" if report.verdict == "unreadable" else None
     row: dict[str, Value] = {
         **_own(job),
         "verdict": report.verdict,
@@ -98,7 +101,7 @@ def make_result(job: Job, report: Report, facts: Facts, store: EventStore, input
         "bytes": sum(i.bytes for i in report.inputs),
         "lines": sum(i.lines for i in report.inputs),
         "events": sum(i.events for i in report.inputs),
-        "problem": "; ".join(f"{i.path}: {i.note}" for i in unread)[:_MOST_TEXT] or None,
+        "problem": "; ".join(f"{i.path}: {i.note}" for i in unread)[:_MOST_TEXT] or nothing,
     }
     gpus = _Gpus(facts, store)
     rows: dict[str, list[Row]] = {

@@ -17,7 +17,7 @@ from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.plan import Leaving, make_plan
 from ncclscope.scan.progress import Progress
 from ncclscope.scan.result import JobResult
-from ncclscope.scan.store import JobStore
+from ncclscope.scan.store import JobStore, plain
 
 __all__ = ["Summary", "scan"]
 
@@ -63,13 +63,14 @@ def scan(
     roots: dict[tuple[str, str | None], Root] = {}
     for root in map(root_of, paths):  # one place may be written in several ways
         roots.setdefault((root.identity, root.single), root)
+    own = _own_files(store, jsonl)
     options.grouping()  # a pattern that is none ends the scan before anything is started
     rules = _mark(options.pack or load_pack())
     # Workers are started before threads and open databases exist here.
     engine = make_engine(options.worker())
     try:
         with JobStore(store, create=True) as kept:
-            plan = make_plan(list(roots.values()), kept, options)
+            plan = make_plan(list(roots.values()), kept, options, own)
             older, other_rules = kept.count_older(plan.done, rules)
             jobs = len(plan.done) + len(plan.todo)
             summary = Summary(jobs, older=older, other_rules=other_rules, problems=plan.problems, links=plan.links)
@@ -87,6 +88,19 @@ def scan(
             progress.end()
     summary.seconds = time.monotonic() - started
     return summary
+
+
+def _own_files(store: Path, jsonl: Path | None) -> set[object]:
+    """The absolute paths of what a scan writes, which may lie among the logs. Raises ScanError where they are one."""
+    if str(store) == ":memory:":
+        raise ScanError("--store :memory: would be gone at the end; name a file")
+    files = {plain(f"{store.resolve()}{end}") for end in ("", "-wal", "-shm", "-journal")}
+    if jsonl is not None and str(jsonl) != "-":
+        lines = plain(str(jsonl.resolve()))
+        if lines in files:
+            raise ScanError(f"--jsonl {jsonl} is the store; name another file")
+        files.add(lines)
+    return files
 
 
 def _mark(pack: Pack) -> str:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ncclscope.scan.files import ScanError
+from ncclscope.scan.files import ScanError, nested
 from ncclscope.scan.result import JobResult
 from ncclscope.scan.schema import CHILDREN, COLUMNS, SCHEMA, TABLES
 from ncclscope.version import __version__
@@ -240,7 +240,7 @@ def plain(value: object) -> object:
 
 def merge(into: JobStore, sources: Iterable[Path]) -> int:
     """Copies the jobs of other stores, of one that several hold the last, and how each root was grouped; returns how
-    many rows of jobs were copied. Raises ScanError where two stores group a root differently."""
+    many rows of jobs were copied. Raises ScanError where two stores group a root differently, or hold a file twice."""
     copied = 0
     for source in sources:
         with JobStore(source) as other:
@@ -253,6 +253,15 @@ def merge(into: JobStore, sources: Iterable[Path]) -> int:
                 raise ScanError(other._damaged(str(error))) from None
             raise
         into.db.execute("DETACH DATABASE other")
+    for inner, outer in nested(into.roots()):
+        top = f"{outer.rstrip('/')}/"
+        theirs = {top + path for path in into.paths(outer)}
+        twice = next((path for path in into.paths(inner) if f"{inner}/{path}" in theirs), None)
+        if twice is not None:
+            raise ScanError(
+                f"{inner}/{twice} was scanned under {inner} and under {outer}, and its job would count twice: leave one"
+                " of the stores out"
+            )
     return copied
 
 

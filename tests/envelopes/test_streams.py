@@ -158,6 +158,14 @@ def test_a_host_is_learned_from_any_of_its_lines() -> None:
     assert glued.env.host == "node-00"
 
 
+def test_a_line_cut_at_its_end_hides_no_host() -> None:
+    lines = [*["node-00:631:631 [0] NCCL INFO x"] * 200, "node-00:631:631 [0] NCCL IN"]
+    unwrapper = Unwrapper("in.log")
+    unwrapper.learn([line.encode() for line in lines])
+    (glued,) = unwrapper.unwrap(b"0.1node-00:632:901 [1] NCCL INFO y", 453)
+    assert glued.env.host == "node-00"
+
+
 _PREFIX = b"node-01:100:100 [0] NCCL INFO "
 
 
@@ -169,6 +177,12 @@ _PREFIX = b"node-01:100:100 [0] NCCL INFO "
         (_PREFIX + b"x", _PREFIX + b"2026-05-26T12:34:56.789Z Connected all rings"),
         (_PREFIX + b"x", _PREFIX + b"x " + _PREFIX + b"y"),
         (_PREFIX + b"x", _PREFIX + b"x\r"),
+        (_PREFIX + b"x", _PREFIX + b'"message": "boom"'),
+        (_PREFIX + b"x", _PREFIX + b'{"message": "boom"}'),
+        (
+            b"2026-05-26T12:34:56.123456789Z 0: " + _PREFIX + b"x",
+            b"2026-05-26T12:34:56.123456+02:00 0: " + _PREFIX + b"x",
+        ),
         (
             b'{"log":"' + _PREFIX + b"cut",
             b'{"log":"' + _PREFIX + b'x\\n","stream":"stderr","time":"2026-05-26T12:34:56.7Z"}',
