@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +54,27 @@ def test_broken_rules_end_a_scan_before_any_job(tmp_path: Path, capsys: pytest.C
     assert scan("--store", str(store), "--rules", str(tmp_path / "mine"), str(case("sigkill").paths[0].parent)) == 2
     assert "x.yml:15: `blame`" in capsys.readouterr().err
     assert not store.exists()
+
+
+def test_errors_never_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names in them come from file systems."""
+    assert scan("--store", str(tmp_path / "s.db"), str(tmp_path / "\x1b[31mred")) == 2
+    error = capsys.readouterr().err
+    assert "\x1b" not in error
+    assert "\\x1b[31mred: No such file" in error
+
+
+def test_a_reader_of_the_lines_may_go_at_any_time(tmp_path: Path) -> None:
+    """Also where all jobs are in the store already: 141, as for every command, and no word."""
+    for number in range(30):
+        write(tmp_path, {f"logs/{number}/a.log": case("sigkill").paths[0].read_bytes()})
+    command = [sys.executable, "-m", "ncclscope", "scan", str(tmp_path / "logs"), "--store", str(tmp_path / "s.db")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run([*command, "--jsonl", "-"], stdout=theirs, stderr=subprocess.PIPE, timeout=120, check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_own_rules_are_asked_and_the_summary_says_who_was_judged_by_others(
