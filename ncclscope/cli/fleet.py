@@ -65,7 +65,7 @@ def fleet(
 
 def _merge(names: list[str], output: Path | None) -> None:
     from ncclscope.errors import NcclscopeError
-    from ncclscope.scan.store import JobStore, merge
+    from ncclscope.scan.store import BESIDE, JobStore, merge
 
     if not names or output is None:
         die("write: ncclscope fleet merge STORE... -o ALL")
@@ -84,9 +84,9 @@ def _merge(names: list[str], output: Path | None) -> None:
     except NcclscopeError as error:
         die(str(error).replace(str(partial), str(output)))
     finally:
-        for path in (partial, *(Path(f"{partial}{end}") for end in ("-wal", "-shm"))):
+        for end in ("", *BESIDE):
             with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+                Path(f"{partial}{end}").unlink(missing_ok=True)
     typer.echo(f"{copied} jobs of {len(names)} stores into {output}")
 
 

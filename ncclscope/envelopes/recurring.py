@@ -9,7 +9,7 @@ from ncclscope.envelopes.draft import iso_stamp
 from ncclscope.envelopes.glue import may_be_glued, may_be_tagged
 from ncclscope.envelopes.layer import compiled
 from ncclscope.envelopes.records import RECORD_STARTS
-from ncclscope.envelopes.text import clean
+from ncclscope.envelopes.text import MAX_BODY, clean
 from ncclscope.model import Envelope
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
     from ncclscope.clocks import Stamp
 
-__all__ = ["MAX_BODY", "RecurringPrefixes"]
+__all__ = ["RecurringPrefixes"]
 
-# Longer bodies are cut; no producer that we parse writes them.
-MAX_BODY = 64 * 1024
 _MARK = b" NCCL INFO "
 _LONGEST = 400
 _MOST = 4096

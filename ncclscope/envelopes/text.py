@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from ncclscope.envelopes.layer import compiled
 
-__all__ = ["clean"]
+__all__ = ["MAX_BODY", "clean"]
+
+# Longer bodies are cut; no producer that we parse writes them.
+MAX_BODY = 64 * 1024
 
 _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\-_]|\x9b[0-9;?]*[ -/]*[@-~]"
 # Control characters but tab and carriage return, what reorders or hides text, and lone surrogates.

@@ -13,8 +13,8 @@ from ncclscope.envelopes.layer import compiled
 from ncclscope.envelopes.learning import SAMPLE_WIDTH, Peeled, any_splits, chain, learn, learn_briefly, open_text
 from ncclscope.envelopes.peel import Peeler
 from ncclscope.envelopes.records import MOST_NESTING, RECORD_STARTS, open_records
-from ncclscope.envelopes.recurring import MAX_BODY, RecurringPrefixes
-from ncclscope.envelopes.text import clean
+from ncclscope.envelopes.recurring import RecurringPrefixes
+from ncclscope.envelopes.text import MAX_BODY, clean
 from ncclscope.model import Line, SourceRef
 
 if TYPE_CHECKING:

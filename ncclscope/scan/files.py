@@ -14,8 +14,8 @@ from ncclscope.errors import NcclscopeError
 from ncclscope.sources.names import is_skipped
 
 __all__ = [
-    "LINK", "File", "Root", "ScanError", "above", "filesystem_of", "is_lost", "is_url", "list_root", "nested",
-    "remote_reason", "root_of",
+    "LINK", "File", "Root", "ScanError", "above", "filesystem_of", "found_twice", "is_lost", "is_url",
+    "list_root", "nested", "remote_reason", "root_of",
 ]  # fmt: skip
 
 # The extra that brings the file system of a URL.
@@ -79,6 +79,15 @@ def nested(roots: Iterable[str]) -> list[tuple[str, str]]:
     """(inner, outer) for roots, by identity, of which one lies under the other."""
     plain = {root.rstrip("/"): root for root in roots}
     return [(plain[inner], plain[outer]) for inner in sorted(plain) for outer in above(inner) if outer in plain]
+
+
+def found_twice(mine: str, paths: Iterable[str], other: str, theirs: Iterable[str]) -> str | None:
+    """The first file by its full path, of those under one root, that is, or holds, one of those under another."""
+    top, its = (f"{root.rstrip('/')}/" for root in (mine, other))
+    known: set[str] = set()
+    for path in theirs:
+        known.update((its + path, *above(its + path)))
+    return next((top + path for path in paths if top + path in known), None)
 
 
 def is_url(text: str) -> bool:

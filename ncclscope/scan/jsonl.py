@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +24,7 @@ class JsonLines:
 
     def __init__(self, path: Path, done: Iterable[tuple[str, bytes]]) -> None:
         self._path = path
-        try:
+        with _said_of(path):
             if str(path) == "-":
                 self._file: BinaryIO = os.fdopen(os.dup(1), "wb")
                 self.write(done)
@@ -40,25 +41,28 @@ class JsonLines:
                     self._file.close()
                     fresh.unlink(missing_ok=True)
                     raise
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise ScanError(f"cannot write {path}: {error.strerror or error}") from None
 
     def write(self, results: Iterable[tuple[str, bytes]]) -> None:
         """Adds the lines of these jobs and hands them to the system."""
-        try:
+        with _said_of(self._path):
             for name, report in results:
                 self._file.write(b'{"job":' + msgspec.json.encode(_text(name)) + b',"report":' + report + b"}\n")
             self._file.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise ScanError(f"cannot write {self._path}: {error.strerror or error}") from None
 
     def close(self) -> None:
         """Ends the file."""
         self._file.close()
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    """Errors of writing name the file. A reader that went is for the command to answer."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ScanError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _text(name: str) -> str:

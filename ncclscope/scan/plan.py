@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ncclscope.scan.files import LINK, Root, ScanError, above, list_root, nested
+from ncclscope.scan.files import LINK, Root, ScanError, above, found_twice, list_root, nested
 from ncclscope.scan.jobs import Job, group, in_shard, is_split
 from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.result import JobResult
@@ -71,7 +71,7 @@ class Plan(msgspec.Struct):
 
 
 def make_plan(
-    roots: Sequence[Root], kept: JobStore, options: ScanOptions, own: Collection[object] = frozenset()
+    roots: Sequence[Root], kept: JobStore, options: ScanOptions, own: Collection[str] = frozenset()
 ) -> Plan:
     """Lists what lies under the roots and compares it with the store, from which jobs without a successor are taken.
 
@@ -81,11 +81,14 @@ def make_plan(
     pattern = options.grouping()
     leaving = plan.leaving
     asked = 0
+    again: list[int] = []
     listed: list[_Listed] = []
     for root in roots:
         problems: list[tuple[str, str]] = []
-        top = root.identity.rstrip("/")
-        files = [file for file in list_root(root, problems) if plain(f"{top}/{file.path}") not in own]
+        files = list_root(root, problems)
+        top = f"{root.identity.rstrip('/')}/"
+        if mine := {path[len(top) :] for path in own if path.startswith(top)}:
+            files = (file for file in files if plain(file.path) not in mine)
         listed.append((root, group(root, files, pattern), problems))
     _refuse_twice(listed, kept)
     for root, jobs, _ in listed:
@@ -105,7 +108,6 @@ def make_plan(
             else:
                 (same if mark == job.fingerprint else changed)[job.name].append(number)
         ahead: set[str] = set()
-        again: list[int] = []
         for job in jobs:
             if not in_shard(job.name, options.shard):
                 continue
@@ -129,32 +131,36 @@ def make_plan(
                     leaving.wait(number, [job])
         if nameless:
             _regrouped(nameless, kept, root, jobs, ahead, leaving)
-        kept.forget_files(again)
         kept.put_problems(root.identity, problems)
         links = sum(reason == LINK for _, reason in problems)
         plan.problems += len(problems) - links
         plan.links += links
+    kept.forget_files(again)
     kept.put([], gone=leaving.at_once)
     return plan
 
 
 def _refuse_twice(listed: Sequence[_Listed], kept: JobStore) -> None:
     """Raises ScanError where a file lies under two roots, of this scan or of one before: its job would count twice."""
-    here: dict[str, list[str]] = defaultdict(list)
+    here: dict[str, list[Job]] = defaultdict(list)
     for root, jobs, _ in listed:
-        here[root.identity] += (str(plain(file.path)) for job in jobs for file in job.files)
+        here[root.identity] += jobs
     for pair in nested(here.keys() | kept.roots()):
         for mine, other in (pair, pair[::-1]):
-            top, its = f"{mine.rstrip('/')}/", f"{other.rstrip('/')}/"
-            theirs: set[str] = set()
-            for path in [*here.get(other, ()), *kept.paths(other)] if mine in here else ():
-                theirs.update((its + path, *above(its + path)))
-            twice = next((path for path in here.get(mine, ()) if top + path in theirs), None)
+            if mine not in here:
+                continue
+            theirs = [*_paths(here.get(other, ())), *kept.paths(other)]
+            twice = found_twice(mine, _paths(here[mine]), other, theirs)
             if twice is not None:
                 raise ScanError(
-                    f"{top}{twice} was or would be read under {other} too, and its job would count twice: leave one of"
-                    " the two places out, or scan it into a store of its own"
+                    f"{twice} was or would be read under {other} too, and its job would count twice: leave one of the"
+                    " two places out, or scan it into a store of its own"
                 )
+
+
+def _paths(jobs: Iterable[Job]) -> Iterator[str]:
+    """The paths of the jobs' files as the store has them."""
+    return (str(plain(file.path)) for job in jobs for file in job.files)
 
 
 def _of_name(name: str, by_name: Mapping[object, Job], pattern: re.Pattern[str] | None) -> Job | None:

@@ -7,12 +7,15 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ncclscope.scan.files import ScanError, nested
+from ncclscope.scan.files import ScanError, found_twice, nested
 from ncclscope.scan.result import JobResult
 from ncclscope.scan.schema import CHILDREN, COLUMNS, SCHEMA, TABLES
 from ncclscope.version import __version__
 
-__all__ = ["JobStore", "merge", "plain"]
+__all__ = ["BESIDE", "JobStore", "merge", "plain"]
+
+# What SQLite keeps beside a store that is open, by the end of the name.
+BESIDE = ("-wal", "-shm", "-journal")
 
 
 # Before a root in the table meta: the key of the pattern that its files are grouped by.
@@ -254,12 +257,10 @@ def merge(into: JobStore, sources: Iterable[Path]) -> int:
             raise
         into.db.execute("DETACH DATABASE other")
     for inner, outer in nested(into.roots()):
-        top = f"{outer.rstrip('/')}/"
-        theirs = {top + path for path in into.paths(outer)}
-        twice = next((path for path in into.paths(inner) if f"{inner}/{path}" in theirs), None)
+        twice = found_twice(inner, into.paths(inner), outer, into.paths(outer))
         if twice is not None:
             raise ScanError(
-                f"{inner}/{twice} was scanned under {inner} and under {outer}, and its job would count twice: leave one"
+                f"{twice} was scanned under {inner} and under {outer}, and its job would count twice: leave one"
                 " of the stores out"
             )
     return copied

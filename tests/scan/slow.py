@@ -14,21 +14,19 @@ from ncclscope.scan.jobs import Job, group
 from ncclscope.scan.result import JobResult
 from ncclscope.scan.worker import Analyst
 
-__all__ = ["SECONDS", "SlowOptions", "jobs_named"]
-
-SECONDS = 1.5
+__all__ = ["SlowOptions", "jobs_named"]
 
 
 class _Slow(Analyst):
     def run(self, job: Job, progress: Callable[[str, int], None] | None = None) -> list[JobResult]:
         if progress is not None and job.name.startswith("slow"):
             progress("", 80 << 20)
-            time.sleep(SECONDS)
+            time.sleep(1.5)
         return super().run(job, progress)
 
 
 class SlowOptions(WorkerOptions, frozen=True):
-    """A job whose name begins with slow takes SECONDS longer and says that it read 80 MiB."""
+    """A job whose name begins with slow takes 1.5 s longer and says that it read 80 MiB."""
 
     def analyst(self) -> Analyst:
         return _Slow()
