@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ncclscope.errors import NcclscopeError
+from ncclscope.sources.inputs import printable
 from ncclscope.sources.names import is_skipped
 
 __all__ = [
@@ -116,16 +117,11 @@ def root_of(text: str) -> Root:
     except (OSError, ValueError) as error:
         raise ScanError(f"cannot read {text}: {_reason(error)}; name a directory, an archive or a URL") from None
     if stat.S_ISDIR(status.st_mode):
-        return Root(text.rstrip("/") or "/", _identity(path_.resolve()))
+        return Root(text.rstrip("/") or "/", printable(str(path_.resolve())))
     if not stat.S_ISREG(status.st_mode):  # a pipe is read once and by one, and may have no writer
         raise ScanError(f"cannot read {text}: a pipe, socket or device; name a directory, an archive or a URL")
     above = str(path_.parent)
-    return Root("" if above == "." and "/" not in text else above, _identity(path_.resolve().parent), path_.name)
-
-
-def _identity(path: Path) -> str:
-    """The path as a store can hold it: names on disk need not be UTF-8."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    return Root("" if above == "." and "/" not in text else above, printable(str(path_.resolve().parent)), path_.name)
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from ncclscope.scan.files import ScanError
+from ncclscope.sources.inputs import printable
 
 __all__ = ["JsonLines"]
 
@@ -46,7 +47,7 @@ class JsonLines:
         """Adds the lines of these jobs and hands them to the system."""
         with _said_of(self._path):
             for name, report in results:
-                self._file.write(b'{"job":' + msgspec.json.encode(_text(name)) + b',"report":' + report + b"}\n")
+                self._file.write(b'{"job":' + msgspec.json.encode(printable(name)) + b',"report":' + report + b"}\n")
             self._file.flush()
 
     def close(self) -> None:
@@ -63,7 +64,3 @@ def _said_of(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise ScanError(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def _text(name: str) -> str:
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")

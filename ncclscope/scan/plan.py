@@ -12,7 +12,8 @@ from ncclscope.scan.files import LINK, Root, ScanError, above, found_twice, list
 from ncclscope.scan.jobs import Job, group, in_shard, is_split
 from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.result import JobResult
-from ncclscope.scan.store import JobStore, plain
+from ncclscope.scan.store import JobStore
+from ncclscope.sources.inputs import printable
 
 __all__ = ["Leaving", "Plan", "make_plan"]
 
@@ -88,14 +89,14 @@ def make_plan(
         files = list_root(root, problems)
         top = f"{root.identity.rstrip('/')}/"
         if mine := {path[len(top) :] for path in own if path.startswith(top)}:
-            files = (file for file in files if plain(file.path) not in mine)
+            files = (file for file in files if printable(file.path) not in mine)
         listed.append((root, group(root, files, pattern), problems))
     _refuse_twice(listed, kept)
     for root, jobs, _ in listed:
         if jobs:
             kept.keep_pattern(root.identity, options.pattern)
     for root, jobs, problems in listed:
-        by_name = {plain(job.name): job for job in jobs}
+        by_name = {printable(job.name): job for job in jobs}
         # What the store has of each job: several where the pattern splits an archive, with its files as they are now
         # or as they were.
         same: dict[str, list[int]] = defaultdict(list)
@@ -160,10 +161,10 @@ def _refuse_twice(listed: Sequence[_Listed], kept: JobStore) -> None:
 
 def _paths(jobs: Iterable[Job]) -> Iterator[str]:
     """The paths of the jobs' files as the store has them."""
-    return (str(plain(file.path)) for job in jobs for file in job.files)
+    return (printable(file.path) for job in jobs for file in job.files)
 
 
-def _of_name(name: str, by_name: Mapping[object, Job], pattern: re.Pattern[str] | None) -> Job | None:
+def _of_name(name: str, by_name: Mapping[str, Job], pattern: re.Pattern[str] | None) -> Job | None:
     """The job that was stored under the name, or the archive of which it is a part."""
     job = by_name.get(name)
     if job is not None or pattern is None:
@@ -178,7 +179,7 @@ def _regrouped(
     """Stored jobs of names that there are no more. Where a file of theirs is still there it is now in another job, and
     would be counted twice; where none is, the job is all that is known of them. ahead: names of jobs of this shard
     that are not stored as they are now."""
-    owners = {plain(file.path): job for job in jobs for file in job.files}
+    owners = {printable(file.path): job for job in jobs for file in job.files}
     for number in numbers:
         heirs: dict[str, Job] = {}
         missing = False

@@ -17,7 +17,8 @@ from ncclscope.scan.options import ScanOptions
 from ncclscope.scan.plan import Leaving, make_plan
 from ncclscope.scan.progress import Progress
 from ncclscope.scan.result import JobResult
-from ncclscope.scan.store import BESIDE, JobStore, plain
+from ncclscope.scan.store import BESIDE, JobStore
+from ncclscope.sources.inputs import printable
 
 __all__ = ["Summary", "scan"]
 
@@ -94,9 +95,9 @@ def _own_files(store: Path, jsonl: Path | None) -> set[str]:
     """The absolute paths of what a scan writes, which may lie among the logs. Raises ScanError where they are one."""
     if str(store) == ":memory:":
         raise ScanError("--store :memory: would be gone at the end; name a file")
-    files = {str(plain(f"{store.resolve()}{end}")) for end in ("", *BESIDE)}
+    files = {printable(f"{store.resolve()}{end}") for end in ("", *BESIDE)}
     if jsonl is not None and str(jsonl) != "-":
-        lines = str(plain(str(jsonl.resolve())))
+        lines = printable(str(jsonl.resolve()))
         if lines in files:
             raise ScanError(f"--jsonl {jsonl} is the store; name another file")
         files.add(lines)

@@ -10,9 +10,10 @@ from pathlib import Path
 from ncclscope.scan.files import ScanError, found_twice, nested
 from ncclscope.scan.result import JobResult
 from ncclscope.scan.schema import CHILDREN, COLUMNS, SCHEMA, TABLES
+from ncclscope.sources.inputs import printable
 from ncclscope.version import __version__
 
-__all__ = ["BESIDE", "JobStore", "merge", "plain"]
+__all__ = ["BESIDE", "JobStore", "merge"]
 
 # What SQLite keeps beside a store that is open, by the end of the name.
 BESIDE = ("-wal", "-shm", "-journal")
@@ -151,9 +152,9 @@ class JobStore:
     def keep_pattern(self, root: str, pattern: str | None) -> None:
         """Notes how files under a root are grouped; another grouping would count them twice."""
         key, value = f"{_PATTERN}{root}", pattern or ""
-        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (plain(key),)).fetchone()
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (printable(key),)).fetchone()
         if row is None:
-            self.db.execute("INSERT INTO meta VALUES (?, ?)", (plain(key), value))
+            self.db.execute("INSERT INTO meta VALUES (?, ?)", (printable(key), value))
         elif row[0] != value:
             was = f"--job-pattern {row[0]!r}" if row[0] else "no --job-pattern"
             raise ScanError(f"{self.path}: {root} was scanned with {was}; repeat it, or name a new store")
@@ -203,10 +204,10 @@ class JobStore:
         }
         self.db.execute(
             f"INSERT OR REPLACE INTO jobs ({', '.join(COLUMNS)}) VALUES ({_marks(len(COLUMNS))})",  # noqa: S608
-            [plain(values.get(column)) for column in COLUMNS],
+            [_plain(values.get(column)) for column in COLUMNS],
         )
         for table, width in CHILDREN.items():
-            rows = [(result.id, *map(plain, row)) for row in result.rows.get(table, ())]
+            rows = [(result.id, *map(_plain, row)) for row in result.rows.get(table, ())]
             if rows:
                 self.db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({_marks(width + 1)})", rows)  # noqa: S608
 
@@ -214,7 +215,7 @@ class JobStore:
         """Replaces what is known of what could not be listed under a root."""
         self.db.execute("BEGIN IMMEDIATE")
         self.db.execute("DELETE FROM problems WHERE root = ?", (root,))
-        rows = [(root, plain(path), reason) for path, reason in problems]
+        rows = [(root, printable(path), reason) for path, reason in problems]
         self.db.executemany("INSERT OR REPLACE INTO problems VALUES (?, ?, ?)", rows)
         self.db.execute("COMMIT")
 
@@ -234,10 +235,10 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def plain(value: object) -> object:
+def _plain(value: object) -> object:
     """A value as the store gives it back: names on disk need not be UTF-8; what cannot be text in SQLite is escaped."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        return printable(value)
     return value
 
 

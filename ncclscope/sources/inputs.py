@@ -21,7 +21,7 @@ from ncclscope.sources.text import text_blocks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["STDIN", "Input", "SourceProblem", "discover", "missing"]
+__all__ = ["STDIN", "Input", "SourceProblem", "discover", "missing", "printable"]
 
 STDIN = "<stdin>"
 
